@@ -108,7 +108,7 @@ def _connections() -> list[Row]:
         ),
         ("Concurrent connections of TRex on the virtual testbed, at most", str(MAX_OPEN)),
         ("Minimum retransmission timeout, of SYNs, too (wrk)", f"{RTO_MIN_S:g} s"),
-        ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BACKGROUND_S:g} s"),
+        ("Minimum retransmission timeout with background traffic (wrk)", f"{RTO_MIN_BACKGROUND_S:g} s"),
     ]
 
 
@@ -183,7 +183,7 @@ def _traffic() -> list[Row]:
         ("Frames in a table", _number(TABLE_FRAMES)),
         ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BACKGROUND_S:g} s beside other traffic"),
+        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BACKGROUND_S:g} s with background traffic"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 

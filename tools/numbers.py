@@ -25,7 +25,7 @@ _FAULTS = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
 
 
 def with_numbers(text: str, page: Path) -> str:
-    """The page with these numbers computed anew. Raises BadInput, naming the call, if one cannot be computed."""
+    """The page with these numbers renewed. Raises BadInput, naming the call, if one cannot be computed."""
     if not _NUMBER.search(text):
         return text
     functions = methods(Numbers(str(page)))

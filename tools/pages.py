@@ -29,7 +29,7 @@ def all_pages(project: Project) -> list[Path]:
 
 
 def rendered(page: Path) -> str:
-    """The page with its generated parts made anew. Raises BadInput with page and line if a part cannot be made."""
+    """The page with its generated parts renewed. Raises BadInput with page and line if a part cannot be made."""
     try:
         text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
     except CogError as error:

@@ -48,8 +48,6 @@ READERS = {
     "lab*/*-repeatability.json": "tools/repeatability.py",
     "lab*/*-waits.json": "tools/grading_tables.py",
 }
-#: Suffixes of files that may name a result.
-USERS = (".md", ".py", ".yml")
 #: What judges the newest grading of every ruleset.
 GRADED = "tests/unit/results/test_graded_rulesets.py"
 HEAD = """\

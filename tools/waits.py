@@ -24,9 +24,8 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli.options import LabName
 from fwlab.host.environment import cache_directory
-from fwlab.host.facts import host_facts
 from fwlab.measure.labs import load_lab
-from fwlab.measure.provenance import commit
+from fwlab.measure.provenance import commit, host_facts
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Topology
@@ -123,7 +122,7 @@ def _one_student(project: Project, lab: Lab, topology: Topology) -> dict[str, An
 def _timed(project: Project, words: Sequence[str], **environment: str) -> float:
     """Run a command to its end; the seconds that it took. Raises CannotMeasure if it fails."""
     began = time.monotonic()
-    # With that variable, which a user seldom has, each command would compile the whole package anew.
+    # With that variable, which a user seldom has, each command would compile the whole package again.
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         words, cwd=project.root, env={**usual, **environment}, capture_output=True, text=True, check=False

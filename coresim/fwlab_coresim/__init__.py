@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A modelled core beside the DUT: what a packet would wait for on a CPU with caches, TLBs and predictors."""
+"""A modelled core that watches the DUT: what a packet would wait for on a CPU with caches, TLBs and predictors."""

@@ -49,9 +49,9 @@ class CoreSim:
         return attached(machines, forwarded, reference_cores()[core])
 
     def asked(self, spec: MeasurementSpec) -> MeasurementSpec:
-        """The model's cycles beside the case's own metrics.
+        """The model's cycles in addition to the case's own metrics.
 
-        Trials begin later, where they would not have warmed the caches. Times of loading are not measured beside them:
+        Trials begin later, where they would not have warmed the caches. Loading is not timed then:
         they are those of a run without the model, and rulesets would be loaded several times for them.
         """
         warm = spec.trial.changed({"settle": max(WARM_S, spec.trial.settle)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cycles per packet on a modelled core, in the trials of capacity: a second figure beside the clock, no part of it.
+"""Cycles per packet on a modelled core, in the trials of capacity: a second figure, which is no part of the clock.
 
 Of TCP connections flat out, cycles per connection.
 """
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT, MAX_IDLE_LOOP
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
-from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
+from fwlab.metrics.measurement import ANY_TRAFFIC, MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Profile, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write a file completely or not at all: to a draft beside it, which is then renamed."""
+"""Write a file completely or not at all: to a draft in the same folder, which is then renamed."""
 
 import contextlib
 import os

@@ -46,7 +46,7 @@ def calibrate(
         case_spec(context, case, trials),
         metrics=[CAPACITY.name, GENERATOR_RATE.name],
         sampled=False,
-        beside=None,
+        interleaved=None,
     )
     with listener(Console(stderr=True), verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases([spec])

@@ -18,7 +18,7 @@ from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.nics import Devices, Ip
-from fwlab.images.boxes import built_boxes
+from fwlab.images.boxes import built_boxes, kernels_of_boxes
 from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
@@ -151,13 +151,13 @@ def _images(project: Project) -> Finding:
 def _links(project: Project) -> list[Finding]:
     """For each kind of link one finding, or one for each thing that the host lacks for it."""
     topology = load_topology(project)
-    used = link_kinds(topology)
+    used, kernels = link_kinds(topology), kernels_of_boxes(project)
     findings = []
     for kind in (*used, *(kind for kind in LINKS.values() if kind not in used)):
         needed = kind in used
         lacking = [
             Finding(f"link {kind.name}", False, one.what, one.next, needed)
-            for one in kind.requirements()
+            for one in kind.requirements(kernels)
             if not one.met
         ]
         # Of what nobody asked for, the first gap is enough.

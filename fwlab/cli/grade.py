@@ -55,7 +55,7 @@ def grade_command(options: GradingOptions) -> None:
     """Grade a class, or the lab's own rulesets. Exits with 1 if something failed, 3 if something is inconclusive."""
     from fwlab.grading.engine import Engine
     from fwlab.grading.grading_plan import plan_grading
-    from fwlab.grading.outcomes import case_outcome, work_outcome
+    from fwlab.grading.outcomes import case_result, work_result
     from fwlab.measure.plan import chosen_cases
     from fwlab.report.progress import listener
 
@@ -79,7 +79,7 @@ def grade_command(options: GradingOptions) -> None:
 
         def decided(_lab: str, mark: WorkMark) -> None:
             """A line for each submission that was measured, as it is decided."""
-            outcome, reason = outcomes[mark.key] = work_outcome(works[mark.key], mark)
+            outcome, reason = outcomes[mark.key] = work_result(works[mark.key], mark)
             must_fail = works[mark.key].expected is Outcome.FAIL and outcome is Outcome.PASS
             said = "fails, as it must" if must_fail else ": ".join([outcome, *reason.splitlines()[:1]])
             if mark.machines or mark.missing:
@@ -92,11 +92,11 @@ def grade_command(options: GradingOptions) -> None:
         if outcomes:
             tell(f"{len(outcomes)} of {len(works)} need no machine: nothing was handed in, or it is no ruleset")
         for case in chosen_cases(plan.contexts[lab].lab, [], quick=True) if plan.with_cases else ():
-            outcomes[case.id, ""] = found = case_outcome(engine, lab, case.id)
+            outcomes[case.id, ""] = found = case_result(engine, lab, case.id)
             tell(f"{case.id}: {': '.join(filter(None, found))}")
         try:
             for key, work in works.items():
-                outcomes[key] = work_outcome(work, engine.mark(lab, work))
+                outcomes[key] = work_result(work, engine.mark(lab, work))
         finally:  # after Ctrl-C, too
             engine.close()
             plain(out, engine.marks(lab))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab grades`: join the parts of a class, write grades again, sum up a course; and `fwlab verify`."""
+"""What an instructor does besides grading: `fwlab grades`, `fwlab verify` and `fwlab author`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +9,14 @@ import yaml
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli.options import LabName
 from fwlab.cli.output import plain
-from fwlab.grading.class_files import totals_csv, write_class, write_merged
+from fwlab.grading.class_files import explanations, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, read_course, reject_unknown
 from fwlab.grading.record import read_record
+from fwlab.grading.student_bundle import write_bundle
 from fwlab.grading.verify import verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
@@ -118,3 +119,32 @@ def _course(project: Project, path: Path | None, lab: str) -> Course:
     course = read_course(project, path)
     reject_unknown(course, load_lab(project, lab), str(path))
     return course
+
+
+author_app = typer.Typer(
+    help="Pack bundles for students; print what a class wrote into its workbooks.", no_args_is_help=True
+)
+
+
+@author_app.command("bundle")
+def bundle_command(
+    labs: Annotated[
+        list[str] | None, typer.Argument(metavar="[LAB]...", help="Labs of one bundle (default: all).")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder to write to (default: bundles/).")] = None,
+) -> None:
+    """Pack what a student needs into one .tar.gz: no references, mistakes, variants, results or instructor's texts."""
+    project = find_project()
+    chosen = labs or lab_ids(project)
+    path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
+    typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+@author_app.command("answers")
+def answers_command(
+    lab: LabName,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder per student, each with what was in work/.")],
+) -> None:
+    """Print what a class wrote into its workbooks, as CSV: numbers, whether they agree, and reasons."""
+    project = find_project()
+    typer.echo(explanations(project, load_lab(project, lab), folder), nl=False)

@@ -93,7 +93,7 @@ def held_spec(context: RunContext, chosen: Case | Exercise, trials: int | None =
 def choose_held(lab: Lab, name: str, command: str = "hold") -> Case | Exercise:
     """The case or exercise of this name, for this command.
 
-    Raises BadInput for a name that stands for none of them, or for several.
+    Raises BadInput for a name that means none of them, or several.
     """
     exercise = next((e.id for e in lab.whole.exercises if name == e.id or e.id.startswith(f"{name}-")), None)
     if exercise is not None:
@@ -105,5 +105,5 @@ def choose_held(lab: Lab, name: str, command: str = "hold") -> Case | Exercise:
     chosen = [case for case in chosen_cases(lab, [name]) if name in (case.id, case.sweep)]  # without the baseline
     if len(chosen) != 1:
         names = ", ".join(case.id for case in chosen)
-        raise BadInput(f"{name} stands for several cases: {names}", f"fwlab {command} {lab.id} {chosen[0].id}")
+        raise BadInput(f"{name} matches several cases: {names}", f"fwlab {command} {lab.id} {chosen[0].id}")
     return chosen[0]

@@ -15,11 +15,11 @@ from rich.console import Console
 from fwlab import __version__
 from fwlab.checkout.atomic_write import check_writable
 from fwlab.checkout.project import find_project
-from fwlab.cli import EXIT_INTERRUPTED, author, doctor, student, traffic, tries
+from fwlab.cli import EXIT_INTERRUPTED, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
-from fwlab.cli.grades import verify_command
+from fwlab.cli.grades import author_app, verify_command
 from fwlab.cli.hold import hold_command
 from fwlab.cli.list_labs import list_command
 from fwlab.cli.machines import app as machines_app
@@ -43,7 +43,7 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.perf_profile import profile_command
-from fwlab.cli.task import task_command
+from fwlab.cli.student import task_command
 from fwlab.cli.tries import read_predictions
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
@@ -59,15 +59,14 @@ from fwlab.measure.plan import (
     with_able_engine,
     work_spec,
 )
-from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
+from fwlab.measure.saved_runs import latest_run, load_run, report_folder, reports_folder, runs_of_other_systems
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
 from fwlab.model.verdict import exit_code
-from fwlab.report.files import write_report
+from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.progress import listener
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import show
 from fwlab.report.report_rows import Row, overall_outcome
 
@@ -174,7 +173,7 @@ def report_command(
     lab: LabName,
     result: SavedRun = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write to (default: beside the run, but never results/).")
+        Path | None, typer.Option(help="Folder to write to (default: the folder of the run, but never results/).")
     ] = None,
     as_json: Json = False,
     form: Annotated[
@@ -189,7 +188,7 @@ def report_command(
     path = result or latest_run(project, found)
     run = load_run(path, lab)
     model = build_model(found, run, runs_of_other_systems(found, run.dut.system, path.parent))
-    page = write_report(model, output or folder_beside(project, lab, path))
+    page = write_report(model, output or report_folder(project, lab, path))
     _print_report(model, page, "json" if as_json else form)
 
 
@@ -223,7 +222,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify_command,
     "calibrate": calibrate,
 }
-GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author.app, "machines": machines_app}
+GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author_app, "machines": machines_app}
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
 for _name, _command in student.COMMANDS.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A student's way through a lab: predict, start, ask for a hint, answer, look at the solution, see what comes next."""
+"""A student's way through a lab: predict, start, hints, answers, the solution, the next step, and an own task."""
 
 import json
 import math
@@ -9,23 +9,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli import completion
 from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number, run_context
 from fwlab.cli.output import plain
 from fwlab.cli.tries import read_predictions, write_prediction
 from fwlab.measure.context import RunContext
+from fwlab.measure.individual_tasks import (
+    FORMAT,
+    individual_lab,
+    own_task_file,
+    read_own_task,
+    read_tasks,
+    values,
+)
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_exercises
 from fwlab.measure.work_folder import ensure_started, started_over
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import Value
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
+from fwlab.model.printable import printable
 from fwlab.report.formatting import NOTHING, percent, quantity, ratio
 from fwlab.student.hints import hints_of, published_figure, shortened, solution
 from fwlab.student.measured import case_runs
@@ -154,9 +166,6 @@ def _document(
     return {"lab": lab.id, "exercises": exercises, "answers": answers, "next": step.command or None}
 
 
-out = Console()
-
-
 def answer_command(
     lab: LabName,
     question: Annotated[
@@ -249,7 +258,6 @@ def _answer_state(progress: Progress, question: Question) -> str:
     return f"{given.value:g} {question.unit}".rstrip() + f": {verdict}{reason}"
 
 
-out = Console()
 err = Console(stderr=True)
 
 
@@ -315,7 +323,7 @@ def hint_command(
 
 
 def reset_command(lab: LabName, exercise: ExerciseName = None) -> None:
-    """Put an exercise (default: all) back to its start. What was there is kept beside it. Progress stays."""
+    """Put an exercise (default: all) back to its start. Your files move to work/kept. Progress stays."""
     context = run_context(lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
         _start_over(context, chosen)
@@ -377,3 +385,48 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "reset": reset_command,
     "goto": goto_command,
 }
+
+
+def task_command(
+    lab: LabName,
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="One of the lab's exercises.")],
+    student: Annotated[
+        str | None, typer.Option("--student", metavar="NAME", help="Your name in the task file.")
+    ] = None,
+    file: Annotated[Path, typer.Option("--file", metavar="FILE", help="The task file that you were given.")] = Path(
+        "tasks.yml"
+    ),
+) -> None:
+    """Print what your own task has in place of the page's values, and use it from now on.
+
+    With --student your numbers are taken from the task file; `start` and `check` use them then. Without it, those are
+    printed that are in use.
+    """
+    project = find_project()
+    found = load_lab(project, lab)
+    chosen = chosen_exercises(found, exercise)[0]
+    path = own_task_file(found)
+    if student is not None:
+        numbers = numbers_of(file, found, student)
+        individual_lab(project, found, numbers)  # refuses numbers that are not this lab's
+        data = {"format": FORMAT, "student": student, "numbers": numbers}
+        write_atomically(path, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    if not path.exists():
+        raise BadInput(f"{lab}: no task of your own is in use", f"fwlab task {lab} {exercise} --student NAME")
+    own = read_own_task(project, path)
+    for where, page, mine in values(found, individual_lab(project, found, own.numbers), chosen.id):
+        plain(out, f"{where}: {mine} (on the page: {page})")
+    plain(out, f"{chosen.id}: the task of {printable(own.student)}; everything else is as on the page")
+    if (found.folder / "work" / chosen.id).exists():
+        plain(
+            out, f"work/{chosen.id} was there before; if it has the start of another task, move it away and start again"
+        )
+
+
+def numbers_of(file: Path, lab: Lab, student: str) -> dict[str, Value]:
+    """The student's numbers in the task file. Raises BadInput."""
+    tasks = read_tasks(file).tasks.get(lab.id, {})
+    if student not in tasks:
+        what = f"nobody is called {printable(student)}" if tasks else f"it has no tasks of {lab.id}"
+        raise BadInput(f"{file}: {what}", "ask your instructor for the task file and your name in it")
+    return tasks[student]

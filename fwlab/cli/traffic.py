@@ -15,7 +15,7 @@ from fwlab.checkout.project import find_project, load_topology
 from fwlab.cli.options import Seed
 from fwlab.generator.frame_table import write_pcap
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.generator.trex.astf_profile import astf_profile
+from fwlab.generator.trex.astf import astf_profile
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared import Value
 from fwlab.model.declared_traffic import Connections, Traffic

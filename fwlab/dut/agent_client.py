@@ -5,8 +5,10 @@ The operations and their answers are the same on every system (agent_protocol.py
 """
 
 import contextlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 from fwlab.dut.agent_protocol import (
@@ -27,13 +29,13 @@ from fwlab.dut.agent_protocol import (
     TableStates,
     TrialCounts,
     Trials,
+    TrialTerms,
 )
 from fwlab.dut.conversation import AgentConversation, AgentProgram
-from fwlab.dut.profile import PROGRAMS, by_function, of_packets
-from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
-from fwlab.dut.refused_line import with_line
+from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Counts, Trial
 
@@ -227,3 +229,71 @@ class AgentDut(AgentConversation, ABC):
 
     def read_stacks(self) -> dict[str, int]:
         return of_packets(self.ask("read_stacks", Stacks, timeout=600)["stacks"], self.serving, self.not_of_packets)
+
+
+#: The address under which all programs are counted.
+PROGRAMS = 0
+
+
+def by_function(places: Mapping[int, Counts], names: Mapping[int, str]) -> dict[str, Counts]:
+    """The sums of each count by name."""
+    sums: dict[str, Counts] = {}
+    for address, counts in places.items():
+        total = sums.setdefault(names[address], dict.fromkeys(counts, 0))
+        for count, value in counts.items():
+            total[count] += value
+    return sums
+
+
+def of_packets(sampled: Mapping[str, int], serving: Sequence[str], others: tuple[str, ...]) -> dict[str, int]:
+    """The stacks that packets cause, of stacks as the DUT's profiler reports them, program first.
+
+    serving  functions in which the kernel begins to handle packets; their callers only show what the packets
+             interrupted, so a packet's stack begins with one of these
+    others   how the names of programs begin whose own time packets do not cause
+
+    Kernel threads that work for packets (one that expires connections, say) count, too, and keep their name in front.
+    """
+    kept: Counter[str] = Counter()
+    for stack, samples in sampled.items():
+        program, *functions = stack.split(";")
+        start = next((place for place, name in enumerate(functions) if name in serving), None)
+        if start is not None:
+            kept[";".join(functions[start:])] += samples
+        elif not program.startswith(others):
+            kept[stack] += samples
+    return dict(kept)
+
+
+_NUMBER = re.compile(r"\bline:? (\d{1,7})\b")
+#: nft: "/dev/stdin:3:45-56: Error: …", then the line, then a line that marks these columns.
+_COLUMN = re.compile(r":(\d{1,7}):(\d{1,7})(-\d+)?: ")
+#: Characters of the line that are shown, and how many of them before the column that is wrong.
+MAX_SHOWN = 160
+BEFORE = 60
+
+
+def with_line(message: str, files: Iterable[RulesetFile]) -> str:
+    """The message, and behind it the line that it gives by number alone; of a long line, the part that is wrong."""
+    name, _, said = message.partition(": ")
+    lines = next((file.text.split("\n") for file in files if file.name == name), [])
+    head, _, quoted = message.partition("\n")
+    place = _COLUMN.search(head)
+    if place and any(len(line) > MAX_SHOWN for line in quoted.split("\n")) and 0 < int(place[1]) <= len(lines):
+        return "\n".join([head, *_around(lines[int(place[1]) - 1], int(place[2]))])
+    found = _NUMBER.search(said)
+    if found is None or not 0 < int(found[1]) <= len(lines):
+        return message
+    line = lines[int(found[1]) - 1].strip()
+    if not line or line[:40] in said:
+        return message
+    return f"{message}\n  {name}:{found[1]}: {printable(line, MAX_SHOWN)}"
+
+
+def _around(line: str, column: int) -> tuple[str, str]:
+    """The part of a long line around a column, counted from 1, and the line below it that marks the column."""
+    column = max(1, min(column, len(line)))
+    begin = max(0, column - 1 - BEFORE)
+    before, after = "… " if begin else "", " …" if begin + MAX_SHOWN < len(line) else ""
+    part = line[begin : begin + MAX_SHOWN].replace("\t", " ")
+    return f"  {before}{printable(part, MAX_SHOWN)}{after}", " " * (2 + len(before) + column - 1 - begin) + "^"

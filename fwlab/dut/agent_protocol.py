@@ -9,17 +9,32 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict  # pydantic validates no other on Python 3.11
 
 
-class Terms(TypedDict):
-    """How trials are measured, and the policy that sorts them (fwlab.dut.linux.agent.trials, agent/trials.lua).
+class TrialTerms(TypedDict):
+    """How trials are measured: what a measurement chooses.
 
     windows      how many valid trials are wanted
     window_s     minimum length in seconds of the DUT's clock ...
-    packets      ... and in packets ...
-    max_length   ... and maximum length, as a multiple of window_s, however few packets arrive
+    packets      ... and in packets
     idle_share   a trial with a larger share of idle time is unsaturated
     other_share  a saturated one in which anything but packets used a larger share of the CPU is perturbed
     max_unsaturated  give up after more unsaturated trials than this
-    max_perturbed    give up after more perturbed ones than this for each wanted trial
+    settle_s     seconds of the DUT's clock under load before the first trial
+    """
+
+    windows: int
+    window_s: float
+    packets: int
+    idle_share: float
+    other_share: float
+    max_unsaturated: int
+    settle_s: NotRequired[float]
+
+
+class Terms(TrialTerms):
+    """All terms of trials, with the policy that sorts them (linux/agent/trials.py, trials.lua).
+
+    max_length       maximum length of a trial, as a multiple of window_s, however few packets arrive
+    max_perturbed    give up after more perturbed trials than this for each wanted one
     max_busy, max_busy_for_each  give up once programs (not kernel threads) perturbed more trials than the first, and
                  than the second for each valid one: somebody is logged in, and more trials would not help
 
@@ -30,12 +45,6 @@ class Terms(TypedDict):
                      similar the trials are.
     """
 
-    windows: int
-    window_s: float
-    packets: int
-    idle_share: float
-    other_share: float
-    max_unsaturated: int
     max_length: int
     max_perturbed: int
     max_busy: int

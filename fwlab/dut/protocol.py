@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, Unpack
 
-from fwlab.dut.agent_protocol import TableStates
+from fwlab.dut.agent_protocol import TableStates, TrialTerms
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Counts, Trial
@@ -80,21 +80,6 @@ class CoreModel(Protocol):
 
     def places(self) -> dict[int, Counts]:
         """What it counted in all of these trials by the address of each block of code; 0: all programs."""
-
-
-class TrialTerms(TypedDict):
-    """How trials are measured: the fields of agent_protocol.Terms that a measurement chooses.
-
-    settle_s  seconds of the DUT's clock under load before the first trial
-    """
-
-    windows: int
-    window_s: float
-    packets: int
-    idle_share: float
-    other_share: float
-    max_unsaturated: int
-    settle_s: NotRequired[float]
 
 
 class Dut(Protocol):

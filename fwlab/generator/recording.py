@@ -230,7 +230,7 @@ class KnownFrames:
         """Frames that left again at once, where the frames that came were not recorded; 0 if chance may be the reason.
 
         A frame of the traffic comes again only after all others. So two of a kind that are near each other are copies,
-        unless the traffic has begun anew between them.
+        unless the traffic has started over between them.
         """
         places, known = self._found(left)
         if self._frames < MIN_FRAMES:

@@ -6,15 +6,29 @@ The plugin (cli/pytest_plugin.py) gives them their parameters.
 
 from typing import Protocol
 
+import pytest
+
 from fwlab.grading.engine import Engine, forwarding
-from fwlab.grading.outcomes import require_case, require_check, require_loaded, require_refusal
+from fwlab.grading.grader import Inconclusive
+from fwlab.grading.outcomes import Result, case_result, check_result, loading_result, refusal_result
 from fwlab.grading.works import Work
+from fwlab.model.printable import printable_lines
+from fwlab.model.verdict import Outcome
 
 
 class CheckAt(Protocol):
     """A check by its index in the exercise."""
 
     index: int
+
+
+def require(result: Result) -> None:
+    """End the test as the result says, by its reason alone: a traceback would not help. Raises Inconclusive."""
+    outcome, reason = result
+    if outcome is Outcome.INCONCLUSIVE:
+        raise Inconclusive(reason)
+    if outcome is Outcome.FAIL:
+        pytest.fail(printable_lines(reason), pytrace=False)
 
 
 def test_dut_forwards(engine: Engine, lab: str) -> None:
@@ -40,19 +54,19 @@ def test_sysctl(engine: Engine, lab: str, sysctl: tuple[str, int | str]) -> None
 
 def test_case(engine: Engine, lab: str, case: str) -> None:
     """Every expectation on the case, absolute and as a ratio within this session."""
-    require_case(*engine.case(lab, case))
+    require(case_result(engine, lab, case))
 
 
 def test_loaded(engine: Engine, lab: str, work: Work) -> None:
     """The kernel holds what the files say, as listed by the tools themselves."""
-    require_loaded(engine.mark(lab, work))
+    require(loading_result(engine.mark(lab, work)))
 
 
 def test_check(engine: Engine, lab: str, work: Work, check: CheckAt) -> None:
     """One check of an exercise on one ruleset."""
-    require_check(engine.mark(lab, work), check.index)
+    require(check_result(engine.mark(lab, work), check.index))
 
 
 def test_grader_refuses(engine: Engine, lab: str, work: Work) -> None:
     """A start, a mistake or a wrong variant must fail; if it passed, the exercise would check too little."""
-    require_refusal(work, engine.mark(lab, work))
+    require(refusal_result(work, engine.mark(lab, work)))

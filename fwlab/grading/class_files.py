@@ -8,7 +8,7 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
 from fwlab.grading.course import UNKNOWN, Course, Grade, grade_class, number
 from fwlab.grading.record import FILE, CheckMark, Grading, Record, WorkMark, content_of, merged
-from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
+from fwlab.grading.similarity import Pair, similar, statements
 from fwlab.grading.submissions import as_recorded
 from fwlab.grading.works import Work
 from fwlab.measure.context import RunContext
@@ -47,16 +47,28 @@ MAX_REASON = 300
 def marks_csv(grading: Grading) -> str:
     """One row per work, graded or not: `reason` says what failed first, `mark` whether the exercise is part of the mark
     (core) or not (further)."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(MARKS_COLUMNS)
+    rows = []
     for work in grading.works:
         exercise = grading.exercises.get(work.exercise)
         passed = sum(check.outcome is Outcome.PASS for check in work.checks)
         checks = len(work.checks) or (len(exercise.checks) if exercise is not None else 0)
         mark = counted(exercise is not None and exercise.further)
-        row = [work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark]
-        writer.writerow(row)
+        rows.append([work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark])
+    return _csv(MARKS_COLUMNS, rows)
+
+
+def similarity_csv(pairs: Iterable[Pair]) -> str:
+    """One row per pair."""
+    rows = [
+        [pair.exercise, pair.one, pair.other, pair.shared, pair.rare, f"{pair.alike:.2f}", "yes" * pair.identical]
+        for pair in pairs
+    ]
+    return _csv(("exercise", "student", "other", "shared", "rare", "alike", "identical"), rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
     return out.getvalue()
 
 
@@ -276,16 +288,13 @@ def _environment() -> Environment:
 
 def grades_csv(grading: Grading, course: Course) -> str:
     """One row per student: a share per exercise, what lateness costs, the grade, and what is open."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = list(grading.exercises)
-    writer.writerow(["student", "name", *names, "days_late", "deducted", "grade", "open"])
+    names, rows = list(grading.exercises), []
     for grade in grade_class(grading, course):
         shares = {item.work.exercise: item.share for item in grade.exercises}
         days = UNKNOWN if grade.days_late is None else grade.days_late
         row = [grade.student.id, harmless(grade.student.name), *(number(shares.get(name)) for name in names)]
-        writer.writerow([*row, days, number(grade.deducted), number(grade.points), " ".join(grade.open)])
-    return out.getvalue()
+        rows.append([*row, days, number(grade.deducted), number(grade.points), " ".join(grade.open)])
+    return _csv(["student", "name", *names, "days_late", "deducted", "grade", "open"], rows)
 
 
 def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
@@ -301,17 +310,15 @@ def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
     for grading in gradings:
         for grade in grade_class(grading, course):
             found.setdefault(grade.student.id, {})[grading.lab] = grade.points
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["student", *labs, "total"])
+    rows = []
     for student, points in sorted(found.items()):
         reached = [points.get(lab, 0.0) for lab in labs]
         total = None
         if None not in reached:
             weighed = sum(weights[lab] * (value or 0.0) for lab, value in zip(labs, reached, strict=True))
             total = weighed / sum(weights.values())
-        writer.writerow([student, *(number(value) for value in reached), number(total)])
-    return out.getvalue()
+        rows.append([student, *(number(value) for value in reached), number(total)])
+    return _csv(["student", *labs, "total"], rows)
 
 
 Write = Callable[[Path, str], object]
@@ -397,13 +404,12 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
     if not students:
         raise BadInput(f"{folder}: there is no student's folder in it", "put one folder per student into it")
     runs = published_runs(project, lab)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(WORKBOOK_COLUMNS)
-    for student in students:
-        for row in _answers_of(lab, student, questions, runs):
-            writer.writerow([harmless(cell) for cell in (student.name, *row)])
-    return out.getvalue()
+    rows = [
+        [harmless(cell) for cell in (student.name, *row)]
+        for student in students
+        for row in _answers_of(lab, student, questions, runs)
+    ]
+    return _csv(WORKBOOK_COLUMNS, rows)
 
 
 def _answers_of(lab: Lab, student: Path, questions: list[Question], runs: list[Run]) -> list[tuple[str, ...]]:

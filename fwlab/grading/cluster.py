@@ -40,13 +40,13 @@ from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warne
 MACHINES = {"MACHINES": 1}
 #: Where a scheduler and a worker serve what they know of themselves, and the dashboard.
 LOOPBACK = "127.0.0.1:0"
-#: A worker that has waited for its scheduler for so long says so (s).
+#: How long a worker waits for its scheduler before it says so (s).
 LATE_S = 3.0
 #: Why Dask closes a worker whose scheduler ends.
 SCHEDULER_GONE = ("worker-handle-scheduler-connection-broken", "scheduler-close")
 #: The topic under which workers report what happens before a task ends.
 TOPIC = "fwlab"
-#: A worker that is asked to stop destroys its machines first. Vagrant may take so long (s).
+#: A worker that is asked to stop destroys its machines first. Vagrant may take this long (s).
 STOP_S = 420
 #: Dask spills and pauses by memory, and warns of long tasks: neither is of use where a task is a measurement. A task
 #: whose worker died comes back at once: how often is for the grading to count.

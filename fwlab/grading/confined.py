@@ -28,8 +28,8 @@ from fwlab.model.errors import BadInput, CannotMeasure
 CPU_S = 10
 MEMORY = 512 << 20
 WALL_S = 300.0
-#: An archive of a whole class takes longer, and no more memory: of 25 000 students it took 10 s of CPU time. It has so
-#: many times a child's time, once more for each so many bytes, and so many times at most.
+#: An archive of a whole class takes longer, and no more memory: of 25 000 students it took 10 s of CPU time. It has
+#: CLASS times a child's time, once more for each CLASS_BYTES, and at most MAX_CLASS times.
 CLASS, CLASS_BYTES, MAX_CLASS = 6, 4 << 20, 60
 #: How a child says that it had no memory left, or that there is a bug in its work.
 _NO_MEMORY, _BUG = 3, 4

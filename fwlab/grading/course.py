@@ -14,12 +14,11 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.project import Project, display_path, lab_ids, validated
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.grading.record import Grading, StudentRecord, WorkMark
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.verdict import Outcome
 

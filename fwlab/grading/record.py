@@ -67,7 +67,6 @@ class WorkMark(Frozen):
     remarks    what else to say of the files
     untouched  the files say what the exercise's start says, or nothing
     measured   the trials, and the machines on which they were made; None if nothing was measured
-    tests      by name, why a test of the instructor's or the lab's own failed; empty: it passed
     """
 
     entry: Literal["work"] = "work"
@@ -83,7 +82,6 @@ class WorkMark(Frozen):
     untouched: bool = False
     measured: Measured | None = None
     machines: str = ""
-    tests: dict[str, str] = {}
 
     @property
     def key(self) -> tuple[str, str]:

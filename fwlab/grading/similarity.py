@@ -10,8 +10,6 @@ exercise's start already has are left out, and so are bare addresses and numbers
     alike    the shared among all statements of both, each weighed by log((n + 1) / k), where k of n have it
 """
 
-import csv
-import io
 import itertools
 import math
 import re
@@ -82,14 +80,3 @@ def similar(exercise: str, said: Mapping[str, frozenset[str]], contents: Mapping
         known = {"exercise": exercise, "one": one, "other": other, "shared": len(shared), "rare": rare}
         pairs.append(Pair(**known, alike=round(alike, 4), identical=same))
     return sorted(pairs, key=lambda pair: (-pair.rare * pair.alike, pair.one, pair.other))[:MAX_PAIRS]
-
-
-def similarity_csv(pairs: Iterable[Pair]) -> str:
-    """One row per pair."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["exercise", "student", "other", "shared", "rare", "alike", "identical"])
-    for pair in pairs:
-        same = "yes" if pair.identical else ""
-        writer.writerow([pair.exercise, pair.one, pair.other, pair.shared, pair.rare, f"{pair.alike:.2f}", same])
-    return out.getvalue()

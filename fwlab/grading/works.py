@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.project import Project
+from fwlab.grading import options
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
 from fwlab.grading.grader import Given
@@ -30,9 +31,6 @@ OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome
 VARIANTS = "variants"
 #: The part that means all rulesets that must not pass any exercise.
 NON_SOLUTIONS = "non-solutions"
-#: Choices of --part; `all` means these and the lab's quick cases.
-ALL = "all"
-CHOICES = (*PARTS, VARIANTS, NON_SOLUTIONS, ALL)
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,10 @@ class Work:
 def own_work(context: RunContext, parts: list[str]) -> list[Work]:
     """The lab's own rulesets, which test the checks themselves. Raises BadInput for an invalid variants.yml."""
     for part in parts:
-        if part not in CHOICES:
-            raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
-    chosen = [part for part in (*PARTS, VARIANTS) if part in parts or ALL in parts]
-    made = non_solutions(context) if ALL in parts or NON_SOLUTIONS in parts else {}
+        if part not in options.PARTS:
+            raise BadInput(f"unknown part {part}", f"use {', '.join(options.PARTS)}")
+    chosen = [part for part in (*PARTS, VARIANTS) if part in parts or "all" in parts]
+    made = non_solutions(context) if "all" in parts or NON_SOLUTIONS in parts else {}
     works = []
     for exercise in context.lab.exercises:
         for part in chosen:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""End a child process."""
+"""Child processes of this host: run a command for what it prints, and end one that was started."""
 
 import contextlib
 import subprocess
 from typing import IO, Any, AnyStr
+
+from fwlab.host.environment import libvirt_uri
 
 
 def piped(stream: IO[AnyStr] | None) -> IO[AnyStr]:
@@ -24,3 +26,21 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+class Failed(OSError):
+    """A program failed. The text is its name and the last line of what it said."""
+
+
+def output_of(command: list[str], text: str = "") -> str:
+    """What a command prints. `text`: its input. Raises OSError if it fails or is missing."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]
+        raise Failed(f"{command[0]}: {said[-1].strip()}")
+    return done.stdout
+
+
+def virsh(*words: str, text: str = "") -> str:
+    """What virsh prints."""
+    return output_of(["virsh", "--quiet", "--connect", libvirt_uri(), *words], text)

@@ -8,7 +8,7 @@ Environment: FWLAB_CACHE (where boxes are kept), FWLAB_BASE_URL and FWLAB_BASE_C
 image to start from, instead of a base made from packages: a path or an address, and its SHA-512 or SHA-256),
 FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path or an address; none: without it again),
 FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or an address, .xz or not; the checksum is
-looked up in CHECKSUM.SHA256 beside it if it is not given; default: FreeBSD's own; none: leave it out),
+looked up in CHECKSUM.SHA256 in its folder if it is not given; default: FreeBSD's own; none: leave it out),
 FWLAB_KERNEL (full: Debian's full kernel, which has the drivers of virtual functions; default: its cloud kernel),
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). With --import nothing is built, but copied from a folder that --export
 wrote on another host. The packer on the PATH is used: Debian's, or 1.7 and later.

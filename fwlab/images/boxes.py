@@ -4,7 +4,7 @@
 A content key is a hash of everything that decides what is in an image or in its base. The code that drives the build is
 not part of it: a reworded message must not cost a rebuild.
 
-A file in the cache (a box or a base) is trusted only if its record, `<name>.json` beside it, holds its SHA-256. The
+A file in the cache (a box or a base) is trusted only if its record, `<name>.json` next to it, holds its SHA-256. The
 record is written first and the file is renamed into place last, so an interrupted build leaves nothing that is trusted.
 """
 

@@ -71,7 +71,7 @@ _LEVEL = "-9"
 
 
 def pack_base(programs: Subprocesses, disk: Path, log: Path, image: str) -> Path:
-    """Compress `disk` and remove it; returns the compressed file beside it. Raises BuildError."""
+    """Compress `disk` and remove it; returns the compressed file, which lies next to it. Raises BuildError."""
     packed = disk.with_name(BASE_DISK)
     command = ["zstd", "-q", "-f", "-T0", _LEVEL, _WINDOW, "--rm", str(disk), "-o", str(packed)]
     programs.run(command, log, f"{image}: compressing its base")
@@ -86,7 +86,7 @@ def unpack_base(programs: Subprocesses, packed: Path, disk: Path, log: Path, ima
 
 
 def share_file(made: Path, directory: Path) -> None:
-    """Move a file into the directory of its base, or link to the same file of another base beside it."""
+    """Move a file into the directory of its base, or link to the same file of another base there."""
     target = directory / made.name
     for other in directory.parent.glob(f"*/{made.name}"):
         with suppress(OSError):  # another build may be removing it, or the file system has no links

@@ -108,7 +108,7 @@ ROOM_PACKED, ROOM_PLAIN = 20, 3
 
 
 class FreebsdImage:
-    """One image. `digest`: its SHA-256 if it is known, else that in CHECKSUM.SHA256 beside it."""
+    """One image. `digest`: its SHA-256 if it is known, else that in CHECKSUM.SHA256 in the same folder."""
 
     def __init__(self, url: str, digest: str = "") -> None:
         self.url = url
@@ -169,11 +169,11 @@ class FreebsdImage:
 
 
 def published_sum(url: str) -> str:
-    """The SHA-256 of `url` in CHECKSUM.SHA256 beside it. Raises SourceError."""
+    """The SHA-256 of `url` in CHECKSUM.SHA256 in the same folder. Raises SourceError."""
     folder, _, name = url.rpartition("/")
     address = f"{folder}/{CHECKSUMS}" if folder else CHECKSUMS
     sums = PublishedFile(CHECKSUMS, address, "sha256", "", FREEBSD_URL, FREEBSD_SHA256)
-    hint = f"set {FREEBSD_SHA256} to the SHA-256 of the image, or put {CHECKSUMS} beside it"
+    hint = f"set {FREEBSD_SHA256} to the SHA-256 of the image, or put {CHECKSUMS} into the same folder"
     try:
         if sums.path is not None:
             text = sums.path.read_text(errors="replace")

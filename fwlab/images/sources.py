@@ -4,7 +4,7 @@
 A file gets its name in the cache only after it is verified, so nothing half-written is ever found there.
 
 Not pooch: the file may be a path of this host that is used in place, an interrupted build has to stop the download,
-errors name the environment variable that gave the address, and a connection that breaks off is told apart from a wrong
+errors name the environment variable that gave the address, and a broken connection is distinguished from a wrong
 checksum. pooch leaves all of that to the caller, and brings requests.
 """
 
@@ -192,7 +192,7 @@ def cloud_image() -> CloudImage | None:
     if not re.fullmatch(r"[0-9a-f]+", digest) or algorithm is None or prefix not in ("", algorithm):
         raise BuildError(
             f"{BASE_CHECKSUM} is no SHA-512 or SHA-256: {checksum[:160]}",
-            "give the hex digits that sha512sum prints; Debian lists them in SHA512SUMS beside its images",
+            "give the hex digits that sha512sum prints; Debian lists them in SHA512SUMS next to its images",
         )
     return CloudImage(PublishedFile("cloud image", url, algorithm, digest, BASE_URL, BASE_CHECKSUM))
 

@@ -13,9 +13,9 @@ from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values
 from fwlab.model.results import Clock, TestbedFacts
 
 #: Saturated trials of one measurement that are further apart than this measured something else as well, unless there
-#: are so many that the median is certain all the same.
+#: are enough of them for the median to be certain.
 MAX_SPREAD = 0.05
-#: On the host's clock trials scatter, and the median counts: its confidence interval may be so long, as a share of it.
+#: On the host's clock trials scatter: maximum length of the median's confidence interval, as a share of the median.
 MAX_INTERVAL = 0.05
 
 
@@ -28,7 +28,7 @@ class DutClock(ABC):
     repeats      figures are the same on every host. Else they hold for a class of hosts, a host's work and settings
                  change them, and trials that are to be compared are made in turns
     paced        loads can be paced by this clock, so that the DUT's own time decides what it is offered
-    scatter_heading, scatter_meaning  of what is shown beside a median
+    scatter_heading, scatter_meaning  of what is shown next to a median
     """
 
     title: str
@@ -43,7 +43,7 @@ class DutClock(ABC):
 
     @abstractmethod
     def scatter(self, found: Figure) -> float | None:
-        """What is shown beside the median, as a share of it; None if there are too few trials for it."""
+        """What is shown next to the median, as a share of it; None if there are too few trials for it."""
 
     @abstractmethod
     def scatter_in_words(self, found: Figure) -> str:
@@ -55,7 +55,7 @@ class DutClock(ABC):
 
     @abstractmethod
     def too_scattered(self, found: Figure) -> list[str]:
-        """Why trials that scatter so much give no figure; empty if they do."""
+        """Why the trials scatter too much for a figure; empty if they do not."""
 
     def needs_more_trials(self, found: Figure) -> bool:
         """Whether trials that should repeat lie so far apart that only more of them can give a median."""

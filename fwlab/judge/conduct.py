@@ -20,19 +20,19 @@ from fwlab.model.expectation import Range
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery, PacedPlay
 
-#: The share of a class that passes in the flood may differ by so much from that at a light load ...
+#: How far the share of a class that passes in the flood may be from that at a light load ...
 SYSTEMATIC = 0.02
-#: ... or by so much in an exercise about state, where answers are lost until their question has passed the full ring.
+#: ... or, in an exercise about state, where answers are lost until their question has passed the full ring ...
 #: (Of lab02's references and right variants, results/lab02-conntrack, none was further off than 2.8 %.)
 SYSTEMATIC_OF_STATE = 0.05
-#: ... and by so many standard deviations of its count: which packets a full ring takes is chance. (Of lab03's 18 own
-#: rulesets, results/lab03-ipset, none was further off than 3.3 %, or 0.8 standard deviations.)
+#: ... and how many standard deviations of its count in addition: which packets a full ring takes is chance. (Of
+#: lab03's 18 own rulesets, results/lab03-ipset, none was further off than 3.3 %, or 0.8 standard deviations.)
 DEVIATIONS = 3.0
 #: QEMU loses no packet and counts none twice, but up to this many may be an accident. Of a class that is blocked at a
-#: light load, this share may arrive in the flood besides.
+#: light load, this share may arrive in the flood in addition.
 STRAY, STRAY_SHARE = 2, 0.0001
 #: A class of which a light load delivers a smaller share is not compared: who passes differs from play to play. In the
-#: flood, a full ring takes packets in bursts besides, and those that pass lie together in the traffic (8.7 % against
+#: flood, a full ring also takes packets in bursts, and those that pass lie together in the traffic (8.7 % against
 #: 11 % with one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained.
 WHOLE = 0.99
 #: Where the sink counts and has missed a larger share of what the DUT sent on in the flood, nothing is known of it.
@@ -43,7 +43,7 @@ LIVES = 0.9
 #: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked. (lab02's and
 #: lab07's references track all.)
 TRACKED = 0.75
-#: The programs that read the kernel's log. From this share on of all that ran beside packets, they are the cause.
+#: The programs that read the kernel's log. From this share on of all that ran apart from packets, they are the cause.
 LOG_READERS, CAUSE = ("systemd-journal", "rsyslogd"), 0.5
 #: The key of what is found in all classes together: the DUT counts what it sends on, but not by class.
 ALL_CLASSES = ""
@@ -127,7 +127,7 @@ def _after_flood(deliveries: list[Delivery], name: str) -> str | None:
 
 
 def _differ(before: float, after: float, packets: int) -> bool:
-    """Whether two shares of so many packets differ. Only a ruleset that drops at random makes them scatter."""
+    """Whether two shares of `packets` packets differ. Only a ruleset that drops at random makes them scatter."""
     share = (before + after) / 2
     return abs(before - after) > SYSTEMATIC / 2 + 2 * DEVIATIONS * math.sqrt(max(0.0, share * (1 - share)) / packets)
 
@@ -189,7 +189,7 @@ def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:
 
 
 def _allowed(packets: float, share: float) -> float:
-    """By how many packets a count may fall short of so many expected: this share of them, and chance."""
+    """How many packets a count may fall short of those expected: this share of them, and chance."""
     return share * packets + DEVIATIONS * math.sqrt(packets)
 
 
@@ -224,4 +224,4 @@ def logged(measured: Measured) -> str | None:
     share = sum(measured.disturbed_by.get(name, 0.0) for name in LOG_READERS)
     if share < CAUSE or not measured.problems:
         return None
-    return f"the ruleset logs so many packets that reading the log took {share:.0%} of the DUT's other time"
+    return f"reading the log of packets that the ruleset makes took {share:.0%} of the DUT's other time"

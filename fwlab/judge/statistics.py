@@ -121,10 +121,10 @@ def paired_ratio(measured: Measured, metric: Metric, testbed: TestbedFacts, base
 
     What changes slowly on the host changes both trials of a round alike, and not their ratio.
     """
-    beside = measured.beside
-    if beside is None or beside.id != base:
+    interleaved = measured.interleaved
+    if interleaved is None or interleaved.id != base:
         return None
-    own, other = metric.values(measured, testbed), metric.values(beside, testbed)
+    own, other = metric.values(measured, testbed), metric.values(interleaved, testbed)
     if not own or len(own) != len(other) or not all(other):
         return None
     return Figure([one / two for one, two in zip(own, other, strict=True)])

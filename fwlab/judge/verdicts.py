@@ -20,7 +20,7 @@ from fwlab.model.verdict import Outcome, Verdict
 NEAR_CEILING = 0.9
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
-#: A DUT that died so often while a ruleset was on it died of the ruleset.
+#: A DUT that died this often while a ruleset was loaded died of the ruleset.
 TWICE = 2
 #: What is said of a ruleset that keeps itself from being measured.
 BLAME = "it could not be measured with this ruleset, twice, and could in between without it: {}"
@@ -51,8 +51,8 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
         reasons.append(clock)
     if metric.least_busy is None:
         return reasons
-    beside = measured.beside
-    paired = paired_ratio(measured, metric, run.testbed, beside.id) if beside is not None else None
+    interleaved = measured.interleaved
+    paired = paired_ratio(measured, metric, run.testbed, interleaved.id) if interleaved is not None else None
     return reasons + _scattered(paired or figure(measured, metric, run.testbed), run)
 
 
@@ -131,9 +131,10 @@ def _near_ceiling(measured: Measured, metric: Metric, run: Run) -> list[str]:
 
 
 def base_of(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
-    """The case of this name: the one that was measured in turns with this, else the run's own."""
-    if measured is not None and measured.beside is not None and measured.beside.id == name:
-        return measured.beside
+    """The case of this name: the one whose trials alternated with this one's, else the run's own."""
+    interleaved = measured.interleaved if measured is not None else None
+    if interleaved is not None and interleaved.id == name:
+        return interleaved
     return run.case(name or "")
 
 
@@ -226,7 +227,7 @@ def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
 
 
 def _scattered(found: Figure | None, run: Run) -> list[str]:
-    """Why trials that scatter so much give no figure; empty if they do, or if there is none."""
+    """Why the trials scatter too much for a figure; empty if they do not, or if there is no figure."""
     return [] if found is None else clock_of(run.testbed).too_scattered(found)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fwlab.host.process import output_of, virsh
 from fwlab.machines.plan import Machine, Plan, nic_of
-from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.seed import Seed, public_key
 from fwlab.model.errors import BadInput
 from fwlab.testbed.choices import reject_missing_boxes

@@ -16,8 +16,8 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.host.process import Failed, virsh
 from fwlab.machines.plan import Machine, json_object, testbed_of
-from fwlab.machines.programs import Failed, virsh
 from fwlab.testbed import hardware
 
 FORMAT = "fwlab-machines/1"

@@ -3,7 +3,7 @@
 
 Where there is no such state, the machine boots as always, and its state is saved for the next one. The cache keeps, by
 a key of all that the state depends on, the machine's disk with an internal snapshot of its memory (see
-fwlab/testbed/snapshot.py), compressed; a record with its SHA-256; and a key pair that lets the next checkout in,
+fwlab/testbed/qemu_process.py), compressed; a record with its SHA-256; and a key pair that lets the next checkout in,
 because the machine knows the SSH key of the checkout that saved it. Labs, ports and checkouts may differ.
 """
 
@@ -25,8 +25,8 @@ from functools import cached_property
 from pathlib import Path
 
 from fwlab.host.environment import cache_directory, timeout_scale
+from fwlab.host.process import output_of, virsh
 from fwlab.machines.plan import Machine, json_object
-from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.record import ARGUMENTS
 from fwlab.machines.seed import fingerprint_of, public_key
 
@@ -36,7 +36,7 @@ SNAPSHOT = "fwlab-saved"
 KEPT = 2
 #: A tenth smaller than by the usual level, and restored as fast; a state is saved once.
 COMPRESS = ["zstd", "-q", "-9", "--long=27", "-T0", "-c"]
-#: Room for a disk with a machine's memory, beside the compressed one (bytes).
+#: Room for a disk with a machine's memory, in addition to the compressed one (bytes).
 NEEDED = 2 << 30
 #: What a step raises that did not work. The machine then boots.
 UNUSABLE = (OSError, ValueError, LookupError, ET.ParseError)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fwlab.checkout.atomic_write import write_errors_as
+from fwlab.host.process import Failed, output_of
 from fwlab.machines.plan import Machine, Plan, nic_of
-from fwlab.machines.programs import Failed, output_of
 from fwlab.model.errors import BadInput
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Accelerator, Measured, Run
 
-#: A calibration is stale after so many days.
+#: A calibration is stale after this number of days.
 MAX_DAYS = 90
 
 Rates = Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]

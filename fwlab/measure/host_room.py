@@ -11,7 +11,7 @@ from fwlab.model.errors import BadInput
 
 #: Of a set, the DUT and the generator are busy all the time. With fewer cores the sets take turns and save no time.
 CORES_PER_SET = 2
-#: What a set takes beside the memory of its machines: three QEMUs and the program that measures (MiB).
+#: What a set takes in addition to the memory of its machines: three QEMUs and the program that measures (MiB).
 BESIDE_MIB = 500
 
 
@@ -28,9 +28,9 @@ def memory_available() -> int:
 
 
 def reject_too_many(project: Project, workers: int) -> None:
-    """Raise BadInput if the host is too small for so many workers, each with a set of machines."""
+    """Raise BadInput if the host is too small for this number of workers, each with a set of machines."""
     cores = len(os.sched_getaffinity(0))
-    hint = "use fewer workers, or grade with --force-workers in spite of it"
+    hint = "use fewer workers, or add --force-workers"
     if cores < CORES_PER_SET * workers:
         raise BadInput(f"{workers} workers need {CORES_PER_SET * workers} cores, this host has {cores}", hint)
     needed, available = workers * memory_of_a_set(project), memory_available()

@@ -8,13 +8,12 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from fwlab.checkout.project import Project, display_path
+from fwlab.checkout.project import Project, display_path, validated
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.measure.labs import lab_in
 from fwlab.model.declared import Strict, Value
 from fwlab.model.drawn import Drawn
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system, with_systems
 from fwlab.rulesets.files import systems_in

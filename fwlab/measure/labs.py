@@ -4,12 +4,11 @@
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.project import Project, display_path, lab_ids, validated
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.judge.checks import CHECKS
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.lab_file import completed
 from fwlab.model.ranges import Ranges

@@ -195,25 +195,26 @@ Measure = Callable[[MeasurementSpec, float | None], Measured]
 def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
     """Measure by at least as many trials as a confidence interval needs, each in a round of its own.
 
-    Without a case beside it, the trials follow each other. A round has one trial of the case and one of the other;
+    Without an interleaved case, the trials follow each other. A round has one trial of the case and one of the other;
     everything else that the case asks for is measured in the first. Ends early after a problem. Raises Overdue after
     `limit_s` seconds, and what `measure` raises.
     """
     count = max(spec.trial.count, fewest_values())
-    if spec.beside is None:
+    if spec.interleaved is None:
         return measure(replace(spec, trial=spec.trial.changed(count)), limit_s)
     ends = None if limit_s is None else time.monotonic() + limit_s
-    first = replace(spec, trial=spec.trial.changed(1), beside=None)
+    first = replace(spec, trial=spec.trial.changed(1), interleaved=None)
     again = replace(first, metrics=[name for name in spec.metrics if METRICS[name].interleaved])
-    other = replace(spec.beside, id=f"{spec.beside.id} beside {spec.id}", trial=spec.beside.trial.changed(1))
+    base = spec.interleaved
+    other = replace(base, id=f"{base.id} interleaved with {spec.id}", trial=base.trial.changed(1))
     found = measure(first, _left(ends, spec))
-    beside = measure(other, _left(ends, spec)).model_copy(update={"id": spec.beside.id})
+    interleaved = measure(other, _left(ends, spec)).model_copy(update={"id": base.id})
     for _ in range(count - 1):
-        if any(one.problems or one.unsaturated or one.refused or one.lost for one in (found, beside)):
+        if any(one.problems or one.unsaturated or one.refused or one.lost for one in (found, interleaved)):
             break
         found = found.joined(measure(again, _left(ends, spec)))
-        beside = beside.joined(measure(other, _left(ends, spec)))
-    return found.model_copy(update={"beside": beside})
+        interleaved = interleaved.joined(measure(other, _left(ends, spec)))
+    return found.model_copy(update={"interleaved": interleaved})
 
 
 def _left(ends: float | None, spec: MeasurementSpec) -> float | None:

@@ -24,7 +24,7 @@ from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.snapshot import Snapshot
+from fwlab.testbed.qemu_process import Snapshot
 
 LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.
@@ -97,21 +97,26 @@ def open_nodes(
         facts = _dut_facts(dut, system.name)
         for prepared in ready:
             prepared.result()
+        ns_per_instruction, pacing, recording = _own_time(
+            machines, topology, dut, PacedLoad(*forwarded, link_ports, ends)
+        )
         nodes = Nodes(
-            dut,
-            engine,
-            sink,
-            context.store,
-            context.lab.classes,
-            throttle,
-            len(throttle),
-            topology.machine.receive_ring,
-            tcp,
-            recovery.restore,
-            machines.testbed.kind.clock,
-            tell,
-            EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
-            *_own_time(machines, topology, dut, PacedLoad(*forwarded, link_ports, ends)),
+            dut=dut,
+            engine=engine,
+            sink=sink,
+            store=context.store,
+            classes=context.lab.classes,
+            throttle=throttle,
+            levels=len(throttle),
+            ring=topology.machine.receive_ring,
+            tcp=tcp,
+            restore=recovery.restore,
+            clock=machines.testbed.kind.clock,
+            tell=tell,
+            echo=EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
+            ns_per_instruction=ns_per_instruction,
+            pacing=pacing,
+            recording=recording,
         )
         yield Measurer(nodes), recovery, facts
 

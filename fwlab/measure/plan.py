@@ -20,15 +20,14 @@ from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
-from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, remarks, student_ruleset, with_reasons
 from fwlab.rulesets.registry import KINDS, files_of, suffixes
-from fwlab.rulesets.validation import remarks
 from fwlab.testbed.testbeds import TESTBEDS
 
 #: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only
 #: 640 of them, the trials of a list of 500 pairs were 3.6 % apart.
 EXERCISE_PACKETS, EXERCISE_S = 2048, 0.1
-FEW_CASES = 20  # up to so many cases are all named where one is not found
+FEW_CASES = 20  # up to this number, all cases are named where one is not found
 #: The rulesets that a lab provides for each exercise.
 PARTS = ("start", "reference", "mistake")
 
@@ -72,7 +71,7 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     """How to measure a case; `trials` replaces the case's number of trials. Raises BadInput for its ruleset."""
-    return replace(_alone(context, case, trials), beside=_base_of_case(context, case, trials))
+    return replace(_alone(context, case, trials), interleaved=_base_of_case(context, case, trials))
 
 
 def _base_of_case(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec | None:
@@ -125,7 +124,7 @@ def _nic_file(nic: str | None) -> list[RulesetFile]:
 def case_specs(
     context: RunContext, names: list[str], trials: int | None, *, quick: bool = False, also: Sequence[str] = ()
 ) -> list[MeasurementSpec]:
-    """How to measure the chosen cases, with the metrics `also` beside their own.
+    """How to measure the chosen cases, with the metrics `also` in addition to their own.
 
     Raises BadInput as `chosen_cases`, `with_metrics` and `case_spec` do, and for what the testbed cannot measure.
     """
@@ -137,7 +136,7 @@ def case_specs(
 
 
 def with_metrics(context: RunContext, case: Case, names: Sequence[str]) -> Case:
-    """The case with these metrics measured beside its own.
+    """The case with these metrics in addition to its own.
 
     Raises BadInput for an unknown metric, and for one that needs another traffic or a field that the case lacks.
     """
@@ -206,14 +205,14 @@ def submitted_spec(
 ) -> MeasurementSpec:
     """An exercise with files that have been read already; `folder` only names their origin.
 
-    ignored  names of what lies beside them and is not loaded
+    ignored  names of what lies in the same folder and is not loaded
     Raises BadInput if that is all there is.
     """
     if ignored and not files:
         raise BadInput(f"{exercise.id} has nothing to load: {with_reasons(ignored)}", f"use one of: {suffixes()}")
-    beside = [f"Not loaded: {with_reasons(ignored)}."] if ignored else []
+    unloaded = [f"Not loaded: {with_reasons(ignored)}."] if ignored else []
     spec = exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
-    return replace(spec, remarks=[*beside, *remarks(files)])
+    return replace(spec, remarks=[*unloaded, *remarks(files)])
 
 
 def submitted_from(context: RunContext, folder: Path) -> str:
@@ -290,7 +289,7 @@ def exercise_spec(
         nic=exercise.nic,
         accounted=True,
         load_dependent=exercise.load_dependent or exercise.stateful,
-        beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
+        interleaved=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )
 
 
@@ -318,7 +317,7 @@ def reject_unplayable_traffic(context: RunContext, names: Iterable[str | None]) 
 
 
 def _packets(context: RunContext, names: Iterable[str | None]) -> list[str]:
-    """These traffics as far as an engine plays them: profiles, also those beside TCP connections."""
+    """These traffics as far as an engine plays them: profiles, also those in the background of TCP connections."""
     found = []
     for name in dict.fromkeys(name for name in names if name is not None):
         connections = context.store.connections(name)

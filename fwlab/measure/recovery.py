@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fwlab.dut.protocol import Dut
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
-from fwlab.testbed.snapshot import Snapshot
+from fwlab.testbed.qemu_process import Snapshot
 
 
 class Recovery:

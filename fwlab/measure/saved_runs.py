@@ -68,8 +68,8 @@ def published_runs(project: Project, lab: Lab) -> list[Run]:
     return found
 
 
-def folder_beside(project: Project, lab_id: str, path: Path) -> Path:
-    """Where the report of a saved run goes: beside the run, but not into results/, which holds only raw results."""
+def report_folder(project: Project, lab_id: str, path: Path) -> Path:
+    """The folder for the report of a saved run: that of the run, but not results/, which holds only raw results."""
     published = (project.root / "results").resolve()
     return reports_folder(project, lab_id) / path.stem if path.resolve().is_relative_to(published) else path.parent
 

@@ -43,7 +43,7 @@ EXERCISE_S = 240.0
 WITHOUT_S = EXERCISE_S / 4
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
-#: Nodes that did not answer are tried again before so many later measurements: a busy host may have become quieter.
+#: Before how many later measurements nodes that did not answer are tried again: a busy host may have become quieter.
 REVIVALS = 3
 
 
@@ -112,7 +112,7 @@ class Session:
         if spec.nic is None or spec.nic in there:
             return None
         has = ", ".join(there) or "none"
-        return f"it needs the NIC {spec.nic}; beside the usual NIC, this DUT and its kernel have {has}"
+        return f"it needs the NIC {spec.nic}; apart from the usual NIC, this DUT and its kernel have {has}"
 
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
@@ -222,7 +222,7 @@ class Session:
         if self._recovery.restore():
             self._measurer.forget()
         self._measurer.put_back_ends()
-        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], beside=None)
+        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], interleaved=None)
         found, _ = self._attempt(alone, limit_s)
         return found.refused is None and not all_doubts(found, self.run, METRICS)
 

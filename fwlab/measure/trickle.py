@@ -18,7 +18,7 @@ from fwlab.model.events import Warned
 #: Packets per real second, at most, and at most this share of what the DUT processes in a real second; at least one.
 MAX_PPS, SHARE, MIN_PPS = 300.0, 0.2, 1.0
 #: The first packets, which any ring holds, show what the DUT processes. They are played at this load (pps), and watched
-#: for so long at most (s), ...
+#: for at most this time (s), ...
 FIRST_PACKETS, FIRST_LOAD, PATIENCE_S = 256, 2000.0, 10.0
 #: ... and looked at this often (s).
 LOOK_S = 0.05
@@ -75,20 +75,20 @@ def light_load(nodes: Nodes) -> float:
 
 @contextlib.contextmanager
 def _visitors(nodes: Nodes, connections: Connections) -> Iterator[str]:
-    """Connections, and the packets that are declared beside them; yields these in words."""
-    beside = connections.background
-    if beside is None:
+    """Connections, and the background packets declared with them; yields these in words."""
+    background = connections.background
+    if background is None:
         nodes.engine.close()  # the clients need the generator's link, which an engine may hold
     else:
-        nodes.engine.use(nodes.store, beside)
-        nodes.sink.set_flows(nodes.store.flows(beside))
+        nodes.engine.use(nodes.store, background)
+        nodes.sink.set_flows(nodes.store.flows(background))
     nodes.sink.load_counters(nodes.classes, connections)
     with contextlib.ExitStack() as stack:
         words = ""
-        if beside is not None:
+        if background is not None:
             pps = min(MAX_PPS, connections.background_pps or MAX_PPS)
             stack.enter_context(_packets(nodes, pps))
-            words = f" beside {pps:.0f} packets per second of {beside}"
+            words = f" and {pps:.0f} packets per second of {background}"
         visits = _Visits(stack.enter_context(nodes.tcp(connections)))
         before = link_counters(nodes)[0]
         stack.enter_context(visits)

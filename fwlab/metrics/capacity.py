@@ -14,8 +14,15 @@ from fwlab.generator.pacing.paced_load import Sent
 from fwlab.generator.protocol import PlaybackResult, traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
-from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.measurement import (
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+)
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Overload, TestbedFacts

@@ -18,8 +18,16 @@ from fwlab.dut.protocol import Window
 from fwlab.generator.protocol import ConnectionLoad, TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, require
-from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
+from fwlab.metrics.measurement import (
+    CONNECTIONS,
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    require,
+)
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Overdue

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Delivered: how much of a counted number of packets reaches the sink, at a load that the DUT can carry.
 
-A busy host may stop a node for so long that a ring overflows. The firewall did not drop those packets, so they must
+A busy host may stop a node long enough for a ring to overflow. The firewall did not drop those packets, so they must
 not affect a mark. The DUT counts what it receives and what it sends, so losses before it and behind it are known. A
 play that lost packets there is repeated at a smaller load.
 
@@ -16,7 +16,9 @@ from dataclasses import replace
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.measurement import (
+    ANY_TRAFFIC,
     LIGHT_PACKETS,
+    MeasurableMetric,
     MeasurementSpec,
     MeasuringSession,
     Nodes,
@@ -25,7 +27,6 @@ from fwlab.metrics.measurement import (
     link_counters,
 )
 from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, play, play_recorded, real_rate
-from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
@@ -64,7 +65,7 @@ class Delivered(MeasurableMetric):
         offered = sum(d.offered.get(traffic_class, 0) for d in measured.deliveries)
         arrived = sum(d.arrived.get(traffic_class, 0) for d in measured.deliveries)
         shares: list[float | None] = [arrived / offered] if offered else []
-        if not traffic_class:  # of connections, and not of the packets beside them
+        if not traffic_class:  # of connections, and not of their background packets
             shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
         return [share for share in shares if share is not None]
 

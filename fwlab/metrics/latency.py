@@ -3,20 +3,27 @@
 
 Where the load is one in the DUT's own time, it is the time from the arrival of a frame at the DUT's first NIC to its
 departure from the last (RFC 1242, 3.8), of every frame. The NIC that QEMU emulates sends up to 150 us of the DUT's
-clock after the DUT has told it to, and the frames of a tick arrive together: both are part of these times.
+clock after the DUT has announced it, and the frames of a tick arrive together: both are part of these times.
 
 On the host's clock RFC 2544 (section 26.2) tags one frame of the stream; neither engine can. So the times are round
-trips of probes beside it.
+trips of probes during it.
 """
 
 from collections.abc import Sequence
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
+from fwlab.metrics.measurement import (
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+)
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, PDR, SETTLE_S, found, with_found
 from fwlab.metrics.plays import RATE_PACKETS, failed, once_taken, play_paced
-from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.metric import Display, Tolerance, TrafficKind

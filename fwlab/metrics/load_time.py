@@ -4,8 +4,7 @@
 from collections.abc import Sequence
 
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement import MeasurementSpec, Nodes, Step
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
+from fwlab.metrics.measurement import WITH_OR_WITHOUT, MeasurableMetric, MeasurementSpec, Nodes, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 

@@ -5,10 +5,10 @@ A metric names the steps that it needs; one that several need is taken once.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fwlab.dut.protocol import Dut
 from fwlab.generator.echo import Echoes
@@ -20,6 +20,7 @@ from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.model.events import Listener
+from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import RulesetFile
 
@@ -44,7 +45,7 @@ class MeasurementSpec:
     state_packets  packets to play before the DUT's states are counted
     sampled  also sample the DUT under load, function by function
     fresh    load the ruleset again before each attempt at trials
-    beside   the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
+    interleaved  the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have in addition to the usual one
     accounted  of an exercise: what the DUT sends in the flood is recorded where QEMU sees each frame, connections are
@@ -74,7 +75,7 @@ class MeasurementSpec:
     accounted: bool = False
     load_dependent: bool = False
     remarks: list[str] = field(default_factory=list)
-    beside: "MeasurementSpec | None" = None
+    interleaved: "MeasurementSpec | None" = None
     decided: Callable[[Measured], bool] = never
 
     def asks_for(self, *metrics: str) -> bool:
@@ -211,3 +212,24 @@ class Step:
     phase: Phase
     run: Callable[[MeasuringSession, MeasurementSpec, Measured], Measured]
     despite_problems: bool = True
+
+
+CONNECTIONS: frozenset[TrafficKind] = frozenset({"connections"})
+ANY_TRAFFIC: frozenset[TrafficKind] = frozenset({"packets", "connections"})
+WITH_OR_WITHOUT: frozenset[TrafficKind] = frozenset({"packets", "connections", "none"})
+
+
+class MeasurableMetric(Metric, Protocol):
+    """A metric that can be registered. A subclass defines `name`, `unit`, `display` and `steps`, and what differs.
+
+    steps          how it is measured while a kind of traffic is played, on a DUT with this clock; none if loading the
+                   ruleset measures it
+    keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
+    times_loading  whether it is measured as the ruleset is loaded, so that the DUT must have nothing of it before
+    takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
+    """
+
+    steps: Callable[[MeasurementSpec, TrafficKind, Clock], Sequence[Step]]
+    keeps_ruleset: bool = False
+    takes_ruleset: bool = False
+    times_loading: bool = False

@@ -9,8 +9,7 @@ fills the connection table for `states`.
 from collections.abc import Sequence
 
 from fwlab.metrics.load_time import SMALL
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
+from fwlab.metrics.measurement import WITH_OR_WITHOUT, MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.state_table import FILL
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values

@@ -63,8 +63,8 @@ OF_CEILING = 0.95
 BEYOND, OF_PROCESSED = 2_000_000.0, 1.1
 #: A curve of frame loss begins at this multiple of it.
 CURVE_FROM = 2.0
-#: Before a trial in the DUT's own time the load lasts so long, and after it: the DUT counts, too, as long as the trial
-#: lasts, and what it spends on that must not be part of the trial (s of the DUT's clock).
+#: How long the load lasts before a trial in the DUT's own time, and after it: the DUT counts during the trial, and what
+#: it spends on counting must not be part of the trial (s of the DUT's clock).
 SETTLE_S, TAIL_S = 0.05, 0.05
 #: Packets that a busy DUT takes from its ring before it counts them (NAPI_POLL_WEIGHT).
 BATCH = 64

@@ -102,7 +102,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
 
 
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
-    """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
+    """Packets per real second that the DUT processes flat out and not slowed, measured over at least `seconds`."""
     with traffic_guard(nodes.engine.start()) as playing:
         before, began = once_taken(nodes, STRAY, link_counters(nodes)[0])
         time.sleep(seconds)
@@ -126,7 +126,7 @@ def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
 def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) -> PacedPlay:
     """Play this traffic, which the engine need not have, at this load.
 
-    watch_s  for so long the DUT itself counts, from when the load has settled (s of its clock)
+    watch_s  how long the DUT itself counts, from when the load has settled (s of its clock)
 
     Raises CannotMeasure. A play whose load was not as it should have been has problems.
     """

@@ -11,9 +11,8 @@ from typing import Any
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.delivery import first_plays, with_losses
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step
+from fwlab.metrics.measurement import MeasurableMetric, MeasurementSpec, MeasuringSession, Nodes, Phase, Step
 from fwlab.metrics.plays import play, play_recorded
-from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery

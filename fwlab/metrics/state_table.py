@@ -11,9 +11,18 @@ from types import MappingProxyType
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.conduct import tracked_in_flood
 from fwlab.metrics.delivery import FIRST_FILLED, counted, with_losses
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
+from fwlab.metrics.measurement import (
+    WITH_OR_WITHOUT,
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+    require,
+)
 from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Loading, Measured, StateTable, TestbedFacts
 from fwlab.model.trial import States

@@ -20,9 +20,17 @@ from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.capacity import FLOOD, busy_rates
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
+from fwlab.metrics.measurement import (
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+    require,
+)
 from fwlab.metrics.plays import play_paced
-from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts, Trouble
@@ -63,7 +71,7 @@ class Survival(MeasurableMetric):
         trimmed=True,
         table="sweep",
         listed=False,
-        caption="Survival: the share of one traffic class that reaches the sink beside an attack. Loads "
+        caption="Survival: the share of one traffic class that reaches the sink during an attack. Loads "
         "are multiples of what the DUT can forward without a filter.",
         x_label="{parameter}, times the capacity of {baseline}",
     )

@@ -7,9 +7,8 @@ One search finds the highest rate without loss (NDR), and the highest with 0.5 %
 
 from collections.abc import Sequence
 
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
+from fwlab.metrics.measurement import MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.offered_load import BUDGET_S, FLAT_OUT, LIGHT_LOAD, NDR, PDR, Bounds, at_load, found, with_found
-from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.metric import Display, Tolerance, TrafficKind

@@ -121,11 +121,11 @@ class RateSearch(Frozen):
 
 
 class LatencyTrial(Frozen):
-    """Times at one constant load (compare RFC 2544, section 26.2): round trips of probes beside it, or, for a load in
+    """Times at one constant load (compare RFC 2544, section 26.2): round trips of probes during it, or, for a load in
     the DUT's own time, the frames' way from the DUT's first NIC to its last, in seconds of the reference CPU.
 
-    of_pdr        the load as a share of the throughput with 0.5 % loss (PDR); 0: nothing was sent beside the probes
-    offered_load  packets per second that were sent beside the probes
+    of_pdr        the load as a share of the throughput with 0.5 % loss (PDR); 0: only the probes were sent
+    offered_load  packets per second that were sent in addition to the probes
     probes        how many were sent
     round_trips_s  of each answered probe: seconds from the generator through the DUT to the sink and back
     """

@@ -44,7 +44,7 @@ class Payload(Strict):
     at     where they begin: bytes behind the UDP header. nftables reaches 255 bytes from the beginning of that header
     hex    the bytes, two hexadecimal digits each; 16 bytes at most, what one comparison of nftables holds. A list: any
            of them
-    size   of a class by stream, with `at` and without `hex`: so many bytes, those that its packets have there. `hex`
+    size   of a class by stream, with `at` and without `hex`: the number of bytes that its packets have there. `hex`
            without `at`: these bytes, wherever its packets have them
     """
 

@@ -21,7 +21,7 @@ from fwlab.model.errors import BadInput
 #: Seeds are below this number, which is short enough to copy by hand.
 SEEDS = 1_000_000
 #: A place in lab.yml: names with dots between them; an item of a list by its id, or by its index from 0. `*`
-#: stands for every item that has what follows.
+#: means every item that has what follows.
 Place = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*\.[A-Za-z0-9_-]+$")]
 
 
@@ -30,13 +30,13 @@ class Drawn(Strict):
 
     of         whose it is:
                class    one for all, by the seed of a check or of a grading; only tunables
-               play     by the same seed, and anew for each playing of the traffic; only tunables. For those who must
-                        pass beside an attack. Not where what the DUT remembers of one play matters in the next
+               play     by the same seed, again for each play of the traffic; only tunables. For packets that must pass
+                        during an attack. Not where what the DUT remembers of one play matters in the next
                student  by the secret of the course, where there is one; any place
     from, to   a whole number between these two, both included
-    step       such numbers are so far apart
+    step       the distance between such numbers
     one_of     instead: one of these values, which replaces what stands there
-    adds_to    the places. An integer grows by the number, an IPv4 address or prefix begins so many addresses later.
+    adds_to    the places. An integer grows by the number, an IPv4 address or prefix moves up by that many addresses.
                What moves together (traffic, classes, parameters, limits) is named here together
     """
 

@@ -54,10 +54,10 @@ class Rationale(Wording):
 
 
 class DeclaredExpectation(Wording):
-    """An expectation as lab.yml declares it. Its ranges come from ranges.yml, beside lab.yml.
+    """An expectation as lab.yml declares it. Its ranges come from ranges.yml, next to lab.yml.
 
     metric    the metric that is judged
-    cases     cases by id; the id of a sweep stands for the case of each of its values
+    cases     cases by id; the id of a sweep means the case of each of its values
     ratio_to  a case: the ratio of every other case to it is judged too, on every testbed. Default: the lab's baseline
               for capacity, if it has one for all systems; nothing for other metrics, and with `ratio_to: null`
     absolute  false: only the ratio is judged

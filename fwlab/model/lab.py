@@ -35,7 +35,7 @@ class Needs(Strict):
     packages  Debian packages
     modules   kernel modules of Linux that can be loaded
     sysctls   settings of Linux and their values
-    nics      models of NIC that the DUT has on each link beside the usual one, by QEMU's names. Only socket links have
+    nics      models of NIC that the DUT has on each link next to the usual one, by QEMU's names. Only socket links have
               them. What a kernel has no driver for is left out
     """
 
@@ -51,7 +51,7 @@ def reject_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) ->
     """`said`: by the id of a case, a sweep or an exercise, the NIC that it names. Raises ValueError."""
     for name, nic in said.items():
         if nic is not None and nic not in nics:
-            raise ValueError(f"{name}: {nic} is none of needs.nics")
+            raise ValueError(f"{name}: {nic} is not in needs.nics")
 
 
 class Defaults(Strict):
@@ -77,7 +77,7 @@ class Part(Strict):
     id         the name that `fwlab run LAB --part` takes
     title      the part's question
     minutes    time that a student needs for it; all parts together need the lab's `minutes`
-    cases      its cases; the name of a sweep stands for all its cases. Two parts may have a case in common
+    cases      its cases; the name of a sweep means all its cases. Two parts may have a case in common
     exercises  its exercises, each of which belongs to one part
     """
 
@@ -142,7 +142,7 @@ def reject_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str
     """`said`: by the id of a case, a sweep or an exercise, the system that it names. Raises ValueError."""
     for name, system in said.items():
         if system is not None and system not in systems:
-            raise ValueError(f"{name}: system {system} is none of needs.systems: {', '.join(systems)}")
+            raise ValueError(f"{name}: system {system} is not one of needs.systems: {', '.join(systems)}")
 
 
 class Predict(Strict):
@@ -171,7 +171,7 @@ class Exercise(Strict):
     load_dependent  true: a correct ruleset may treat a packet differently under load, as rate limits do. Else it fails
     stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
                     It must still do under load what it does at a light load
-    settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted beside rules, and tc, for
+    settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted with rules, and tc, for
                     queues at a link's exit. They change what every packet costs
     rules           kinds of rules that are accepted, such as iptables; all of them if it is left out. None (an empty
                     list): settings alone. Else another mechanism could do what the exercise is about
@@ -180,7 +180,7 @@ class Exercise(Strict):
     predict         the prediction that is asked for
     system          in a lab for several systems, the one that it is measured on (default: whose tools load its start)
     nic             the NIC on both links, as of a case
-    checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
+    checks          see Check; a name alone means one of the lab's `checks`, a list several of them
     """
 
     id: Identifier
@@ -316,7 +316,7 @@ class Lab(Strict):
         return {case.id: case for case in self._every_case()}
 
     def cases_named(self, names: list[str]) -> list[str]:
-        """Ids of cases; the id of a sweep stands for the case of each of its values."""
+        """Ids of cases; the id of a sweep means the case of each of its values."""
         sweeps = self._case_ids_of_sweeps()
         return list(dict.fromkeys(case for name in names for case in sweeps.get(name, [name])))
 

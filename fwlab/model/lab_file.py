@@ -128,7 +128,7 @@ def _used(check: Any, own: Mapping[Any, Any], seen: frozenset[str]) -> Any:
 
 
 def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
-    """The name of a raw result alone stands for the file in results/LAB."""
+    """The name of a raw result alone means the file in results/LAB."""
     return (
         f"results/{lab.get('id')}/{name}"
         if isinstance(name, str) and name[-5:] == ".json" and "/" not in name

@@ -93,7 +93,7 @@ class TimedTrial(Protocol):
 
 
 class Metric(Protocol):
-    """What every part of the project may ask of a metric. `fwlab.metrics.protocol` adds how it is measured.
+    """What every part of the project may ask of a metric. `fwlab.metrics.measurement` adds how it is measured.
 
     The values here are those of a metric that needs packets, gives the same figure on every host, and does not need a
     saturated DUT.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ranges.yml as data: the medians that a lab's expectations are judged by, and how far a figure may lie from them.
 
-The file is generated from a run, beside lab.yml. A range is a median, less and plus a tolerance. The range of a ratio
-follows from two medians and their tolerances, so that no number stands there twice.
+The file is generated from a run and lies next to lab.yml. A range is a median, less and plus a tolerance. The range
+of a ratio follows from two medians and their tolerances, so that no number is written there twice.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
@@ -97,18 +97,10 @@ class TestbedFacts(Frozen):
             data.pop("core", None)
         return data
 
-    @model_validator(mode="before")
-    @classmethod
-    def _ranges_of_older_results(cls, data: object) -> object:
-        if not isinstance(data, dict) or "ranges" in data:
-            return data
-        real = "host_class" if data.get("accelerator") == "kvm" else "none"
-        return {**data, "ranges": "portable" if data.get("name") == "virtual" else real}
-
 
 class DutFacts(Frozen):
     """The DUT of a run: kernel release, command line, clock source, its image's manifest, its system, its CPUs,
-    and the models of NIC that it has beside the usual one, as far as its kernel drives them."""
+    and the models of NIC that it has in addition to the usual one, as far as its kernel drives them."""
 
     kernel: str
     cmdline: str
@@ -301,7 +293,7 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
     measured_again  why an earlier measurement was discarded; empty if there was none
     remarks   what to say of a student's ruleset with the verdict; written only if there is anything
     fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
-    beside    a case that was measured in turns with this one, round by round; written only if there is one
+    interleaved  the case whose trials alternated with this one's; written only if there is one
     counts    parts that metrics declare themselves, by key; written only if there are any
     """
 
@@ -309,14 +301,14 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
     measured_again: list[str] = []
     remarks: list[str] = []
     fine_without: bool = False
-    beside: Measured | None = None
+    interleaved: Measured | None = None
     counts: dict[str, dict[str, Any]] = {}
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        rare = {"beside", "benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
-        for name in (*rare, "fine_without", "suspects"):
+        rare = {"benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
+        for name in (*rare, "fine_without", "interleaved", "suspects"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data

@@ -20,7 +20,7 @@ def with_systems(lab: Lab, of_ruleset: Callable[[str], set[str]]) -> Lab:
     """The lab with the system of each case and exercise filled in; the same lab if it has one system.
 
     of_ruleset  the systems whose tools load a folder below rulesets/; none for one without files
-    Raises ValueError naming the item whose system cannot be told, or is another than it says.
+    Raises ValueError naming the item whose system is unknown, or is not the one that it says.
     """
     if not several(lab):
         return lab

@@ -97,7 +97,7 @@ class Delivery(Frozen):
         return delivered * self.sent / self.taken * missed
 
     def survived(self, traffic_class: str, processed_pps: float) -> float | None:
-        """Share of the class that arrives at the intended load, if the DUT processes so many packets per second.
+        """Share of the class that arrives at the intended load, if the DUT processes packets at this rate.
 
         Below that load it receives every packet. Above it the ring is always full, and it receives what it processes.
         """

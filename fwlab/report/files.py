@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The files of a report: the raw run, and one file for each renderer that writes one."""
+"""The files of a report: the raw run, and one file for each renderer that writes one.
+
+A renderer is one module of fwlab.report.renderers, or an entry point of `fwlab.renderers`.
+"""
 
 from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.measure.saved_runs import run_name
+from fwlab.model.registry import Registry, discover
 from fwlab.report.model import ReportModel
-from fwlab.report.registry import RENDERERS
+from fwlab.report.renderers import Renderer
 
 PAGE = "report.html"
 
@@ -27,3 +31,6 @@ def write_report(model: ReportModel, folder: Path) -> Path:
         if renderer.file is not None:
             write_atomically(folder / renderer.file, renderer.render(model))
     return folder / PAGE
+
+
+RENDERERS: Registry[Renderer] = discover("renderer", "fwlab.report.renderers", "RENDERER", "fwlab.renderers", Renderer)

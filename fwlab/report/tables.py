@@ -31,7 +31,7 @@ class SurvivalTable:
         """What the figures are shares of."""
         share = f"share of the class {self.victim_class} that reaches the sink, its own load {self.class_load:g}, "
         if self.attack_load is None:
-            return f"{share}under an {self.parameter} of so many times the capacity of {baseline}"
+            return f"{share}by {self.parameter}, as a multiple of the capacity of {baseline}"
         return f"{share}under an attack of {self.attack_load:g} times the capacity of {baseline}, by {self.parameter}"
 
 

@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rulesets on disk: those of a lab, whose templates are rendered, and those of students, which are read as they are."""
+"""Rulesets on disk: those of a lab, whose templates are rendered, and those of students, which are read as they are.
+
+A submission is never rendered. All files are validated before they are loaded.
+"""
 
 import codecs
 import errno
+import ipaddress
 import os
 import re
+import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import jinja2
+import jinja2.meta
 
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
-from fwlab.rulesets.registry import files_of, in_loading_order, kind_of, meant
-from fwlab.rulesets.render import TEMPLATE, render, ruleset_file, unvalidated_file
-from fwlab.rulesets.validation import validate_together
+from fwlab.rulesets.registry import KINDS, files_of, in_loading_order, kind_of, meant, suffixes
 
 #: Largest file. A list of 265 000 entries has about 8 MB.
 MAX_FILE_BYTES = 32 << 20
@@ -194,3 +201,103 @@ def _no_plain_file(name: str) -> BadInput:
 
 def _too_much(where: str, what: str) -> BadInput:
     return BadInput(f"{where}: {what}", "leave out what need not be loaded")
+
+
+#: Some programs take these for line ends and others do not. No ruleset needs them.
+CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+#: A line that only a shell could run. In a file of nft, words such as `tc` may begin a line.
+SHELL = re.compile(r"^[ \t]*(sudo|ip6?tables(-\w+)*+|ipset|nft|tc|ethtool|sysctl|xdp-filter|pfctl)[ \t]", re.MULTILINE)
+SHELL_IN_NFT = re.compile(r"^[ \t]*(sudo|nft)[ \t]", re.MULTILINE)
+
+
+def validate(file: RulesetFile) -> None:
+    """Raises BadInput with the file's name and line for the first thing that its kind does not allow."""
+    control = CONTROL.search(file.text)
+    if control:
+        number = file.text.count("\n", 0, control.start()) + 1
+        raise BadInput(f"{file.name}:{number}: a control character ({control[0]!r})", "save it with Unix line ends")
+    command = (SHELL_IN_NFT if file.kind == "nft" else SHELL).search(file.text)
+    if command:
+        number = file.text.count("\n", 0, command.start(1)) + 1
+        message = f"{file.name}:{number}: `{command[1]}` is a command, and no shell reads this file"
+        raise BadInput(
+            message, "leave it out; guides/student.md says which tool reads a file, and the start how it looks"
+        )
+    for number, fault, hint in KINDS[file.kind].validate(file.text.split("\n")):
+        raise BadInput(f"{file.name}:{number}: {fault}", hint)
+
+
+def validate_together(files: Sequence[RulesetFile]) -> None:
+    """Raises BadInput if files that are allowed one by one are too much for the DUT together."""
+    for kind in KINDS.values():
+        several = [file for file in files if file.kind == kind.name] if kind.cumulative else []
+        text = "\n".join(file.text for file in several)
+        for _, fault, hint in kind.validate(text.split("\n")) if len(several) > 1 else ():
+            names = ", ".join(file.name for file in several)
+            raise BadInput(f"{names} together: {fault}", hint)
+
+
+def remarks(files: Sequence[RulesetFile]) -> Iterator[str]:
+    """What is worth saying of files that are allowed, such as that they add up."""
+    for kind in KINDS.values():
+        yield from kind.remarks({file.name: file.text for file in files if file.kind == kind.name})
+
+
+TEMPLATE = ".j2"
+ENVIRONMENT: Final = jinja2.Environment(
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - rulesets, not HTML
+)
+
+
+def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
+    """`count` IPv4 addresses from `first` on, every `step`-th.
+
+    With a step of 2 no two of them form a prefix, so no tool can merge them.
+    """
+    start = int(ipaddress.IPv4Address(first))
+    numbers = [start + step * index for index in range(count)]
+    if numbers:
+        ipaddress.IPv4Address(numbers[-1])  # raises ValueError if the addresses run out
+    return [socket.inet_ntoa(number.to_bytes(4, "big")) for number in numbers]  # ten times as fast as ipaddress
+
+
+def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
+    """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
+    given = {"addresses": addresses, "links": topology.links, **parameters}
+    try:
+        return _compiled(text).render(given)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        # Raised by a call inside the template, for example with an undefined count. Python does not name the variable.
+        used = jinja2.meta.find_undeclared_variables(ENVIRONMENT.parse(text))
+        unknown = sorted(used - {*given, *ENVIRONMENT.globals})
+        words = [f"'{word}' is undefined" for word in unknown] or [str(error)]
+        raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or fix the template") from error
+    except jinja2.TemplateError as error:
+        raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or fix the template") from error
+
+
+@cache
+def _compiled(text: str) -> jinja2.Template:
+    """Kept, because a sweep renders one template for each of its parameters."""
+    return ENVIRONMENT.from_string(text)
+
+
+def unvalidated_file(name: str, text: str) -> RulesetFile:
+    """A file; its name says of which kind. Raises BadInput if no tool loads it."""
+    kind = kind_of(name)
+    if kind is None:
+        raise BadInput(f"{name}: no tool loads such a file", f"use one of: {suffixes()}")
+    return RulesetFile(name, kind.name, text)
+
+
+@lru_cache(maxsize=8)  # a lab's ruleset is asked for several times, and a list of 265 000 addresses takes a while
+def ruleset_file(name: str, text: str) -> RulesetFile:
+    """A validated file. Raises BadInput if no tool loads it, or validation fails."""
+    file = unvalidated_file(name, text)
+    validate(file)
+    return file

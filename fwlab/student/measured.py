@@ -37,7 +37,7 @@ def keep_cases(project: Project, lab: Lab, run: Run) -> None:
     path = measured_path(project, lab, run.dut.system)
     try:
         before: list[Measured] = _comparable(load_run(path, lab.id), run)
-    except BadInput:  # there is none yet, or it is damaged: begin anew
+    except BadInput:  # there is none yet, or it is damaged: start over
         before = []
     good = [case for case in run.cases if not (case.problems or case.unsaturated or case.refused)]
     new = {case.id for case in good}

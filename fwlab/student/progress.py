@@ -17,13 +17,13 @@ import yaml
 from pydantic import Field, model_validator
 
 from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import validated
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.judge.statistics import figure
 from fwlab.measure.work_folder import is_start
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.topology import Topology
 from fwlab.model.verdict import Outcome
@@ -119,7 +119,7 @@ class Progress(Strict):
     @model_validator(mode="before")
     @classmethod
     def _not_too_many(cls, data: Any) -> Any:
-        """Checked before anything else: in YAML, a megabyte may stand for millions of tries."""
+        """Checked before anything else: in YAML, a megabyte may expand to millions of tries."""
         for name in ("exercises", "answers"):
             found = data.get(name) if isinstance(data, dict) else None
             if isinstance(found, dict) and len(found) > MAX_NAMES:

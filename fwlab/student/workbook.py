@@ -232,7 +232,7 @@ def _crossing_cases(lab: Lab, name: str) -> list[str]:
 
 #: How far an answer may be from the number that the run gives, as a share of it.
 WITHIN = 0.05
-#: If a wrong answer is off by one of these factors, the student is told.
+#: If a wrong answer is off by one of these factors, the message says so.
 _SLIPS = {1000.0: "a thousand times too large", 0.001: "a thousand times too small", -1.0: "of the wrong sign"}
 _SLIPS |= {100.0: "a hundred times too large", 0.01: "a hundred times too small"}
 #: Nanoseconds in a second: the instructions of the reference CPU.

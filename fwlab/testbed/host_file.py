@@ -12,12 +12,11 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology, validated
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.host.nics import NO_ADMINISTRATION, VFIO, Devices, Ip, VirtualFunction
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.faults import validated
 from fwlab.model.topology import Role, Topology
 
 NAME = "host.yml"

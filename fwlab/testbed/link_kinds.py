@@ -5,6 +5,7 @@ A kind is one module in links/, which declares its object as LINK. Others are en
 choices.py says which link has which kind.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,8 +55,8 @@ class LinkKind(Protocol):
     def handed_over(self, end: LinkEnd) -> dict[str, str] | None:
         """The PCI device that the machine gets in place of an interface, by part of its address."""
 
-    def requirements(self) -> tuple[Requirement, ...]:
-        """What the host must have."""
+    def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
+        """What the host must have. `kernels`: those of the boxes that were built."""
 
 
 LINKS: Registry[LinkKind] = discover("link kind", "fwlab.testbed.links", "LINK", "fwlab.links", LinkKind)

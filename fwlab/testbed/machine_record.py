@@ -111,11 +111,6 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
     return recorded
 
 
-def dut_runs(topology: Topology, lab_number: int) -> bool:
-    """Whether the lab's DUT runs, as far as its QEMU can be seen."""
-    return _running(topology, lab_number) is not None
-
-
 def recorded_boxes(project: Project, lab_id: str) -> dict[str, str]:
     """By role, the box that each of the lab's machines was made from; empty without a record that can be read."""
     try:

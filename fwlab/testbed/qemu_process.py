@@ -2,7 +2,7 @@
 """The QEMUs of running machines as processes of this host.
 
 Each is found by the SSH port that it forwards. Then: the threads of its virtual CPUs, and the CPUs that these may run
-on; libvirt's name for it, and its commands; larger receive buffers for its links.
+on; libvirt's name for it, and its commands; the state that is saved of it; larger receive buffers for its links.
 """
 
 import contextlib
@@ -170,3 +170,39 @@ def virsh(*words: str, timeout_s: float, text: str | None = None) -> subprocess.
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotMeasure(f"virsh {' '.join(words[:1])}: {error}", "fwlab doctor") from error
+
+
+SNAPSHOT = "fwlab-start-state"
+#: It takes half a second on an idle host. After this something is broken (s).
+SNAPSHOT_S = 120
+
+
+class Snapshot:
+    """The saved state (memory and disk) of the machine whose QEMU forwards an SSH port.
+
+    A submission may leave the DUT in any state, or dead. Restoring takes about a second, whatever happened to the
+    guest: QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's) and starts from it
+    again. Raises CannotMeasure if libvirt refuses.
+    """
+
+    def __init__(self, address: str, ssh_port: int) -> None:
+        self._domain = domain_of(qemu_of(address, ssh_port))
+
+    def take(self) -> None:
+        """Save the present state. Replaces one that an interrupted session may have left."""
+        self.discard()
+        self._virsh("snapshot-create-as", self._domain, SNAPSHOT)
+
+    def restore(self) -> None:
+        """Run from the saved state again. Connections to the machine are lost; its ports stay the same."""
+        self._virsh("snapshot-revert", self._domain, SNAPSHOT, "--running", "--force")
+
+    def discard(self) -> None:
+        """Delete the state, if there is one."""
+        virsh("snapshot-delete", self._domain, SNAPSHOT, timeout_s=SNAPSHOT_S)
+
+    def _virsh(self, *words: str) -> None:
+        done = virsh(*words, timeout_s=SNAPSHOT_S)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise CannotMeasure(f"virsh {words[0]} {self._domain}: {said}", "vagrant destroy -f LAB; vagrant up LAB")

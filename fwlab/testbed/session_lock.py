@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One session at a time on a lab's machines: a file lock beside them, which says who holds it.
+"""One session at a time on a lab's machines: a file lock in their folder, which says who holds it.
 
 The kernel releases the lock however its holder ends. Not filelock, because the lock file itself names the holder: older
 versions of filelock truncate the file at each attempt, and none says what a lock file may contain.
@@ -58,18 +58,6 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
             yield
         finally:
             _write(file, "")
-
-
-def in_use(project: Project, machines: str) -> bool:
-    """Whether a session holds the machines of this lab now."""
-    try:
-        with lock_path(project, machines).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass  # no lock: no session was ever there
-    return False
 
 
 def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:

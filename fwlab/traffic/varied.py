@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Header fields that no exercise is about, drawn anew for every frame.
+"""Header fields that no exercise is about, drawn for every frame.
 
 A stream has the same values in all of its packets. Then the checksum of the IPv4 header is a function of the
 addresses, and a few checksums can replace a list of hosts. Here a seed draws the identification and the TTL, in IPv6

@@ -19,10 +19,9 @@ from pathlib import Path
 
 from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.host.environment import cache_directory
-from fwlab.host.facts import host_facts
 from fwlab.host.kvm_probe import other_architecture
 from fwlab.measure.labs import load_lab
-from fwlab.measure.provenance import commit
+from fwlab.measure.provenance import commit, host_facts
 from fwlab.measure.saved_runs import load_run, published_runs
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, CannotMeasure, FwlabError
 from tests.arm64_host.arm64_qemu import Arm64Qemu, arm64_qemu

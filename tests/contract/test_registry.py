@@ -14,10 +14,10 @@ from fwlab.dut.registry import DUTS
 from fwlab.generator.protocol import EngineKind
 from fwlab.generator.selection import ENGINES
 from fwlab.judge.checks import CHECKS, CheckKind
-from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.measurement import MeasurableMetric
 from fwlab.metrics.registry import METRICS
 from fwlab.model.registry import IncompleteKind, Registry, required_by
-from fwlab.report.registry import RENDERERS, Renderer
+from fwlab.report.files import RENDERERS, Renderer
 from fwlab.rulesets.kind import RulesetKind
 from fwlab.rulesets.registry import KINDS
 from fwlab.testbed import testbeds

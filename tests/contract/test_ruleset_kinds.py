@@ -16,12 +16,11 @@ import pytest
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets import registry, validation
+from fwlab.rulesets import files, registry
+from fwlab.rulesets.files import ruleset_file, validate
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nft import KIND as NFT
 from fwlab.rulesets.registry import with_distinct_suffixes
-from fwlab.rulesets.render import ruleset_file
-from fwlab.rulesets.validation import validate
 from tests.contract.kinds import all_samples
 from tests.contract.plugin.greylist import KIND as GREYLIST
 from tests.fakes.fake_kernel import FakeKernel
@@ -39,7 +38,7 @@ ALL = {samples.name: samples for samples in all_samples()}
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (registry, validation):
+    for module in (files, registry):
         monkeypatch.setattr(module, "KINDS", KINDS)
 
 

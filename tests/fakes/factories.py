@@ -179,8 +179,10 @@ def testbed(**fields: Any) -> TestbedFacts:
         "forced": False,
         "link": "socket",
         "engine": "replay",
+        **fields,
     }
-    return TestbedFacts(**{**known, **fields})
+    real = "host_class" if known["accelerator"] == "kvm" else "none"
+    return TestbedFacts(**{"ranges": "portable" if known["name"] == "virtual" else real, **known})
 
 
 def real(accelerator: str = "kvm") -> TestbedFacts:

@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
+from fwlab.rulesets.files import ruleset_file
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table import XdpTableLoader
-from fwlab.rulesets.render import ruleset_file
 from tests.fakes.bpf_machine import Machine, Map
 from tests.fakes.fake_kernel import FakeKernel
 

@@ -62,7 +62,7 @@ class Setting:
             name: dataclasses.replace(kind, devices=self.host.devices) if dataclasses.is_dataclass(kind) else kind
             for name, kind in LINKS.items()
         }
-        kinds["sriov"] = dataclasses.replace(kinds["sriov"], kernels=lambda: self.kernels)
+        monkeypatch.setattr(prepare, "kernels_of_boxes", lambda _project: self.kernels)
         monkeypatch.setattr(prepare, "LINKS", kinds)
 
     def of(self, project: Project) -> HostLinks:

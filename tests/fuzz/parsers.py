@@ -24,8 +24,8 @@ from fwlab.model.lab import Lab
 from fwlab.report.model import build_model
 from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.report.renderers.terminal import show
+from fwlab.rulesets.files import ruleset_file
 from fwlab.rulesets.registry import KINDS
-from fwlab.rulesets.render import ruleset_file
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
 from tests import ROOT

@@ -24,9 +24,8 @@ from fwlab_coresim.counts import Modelled
 
 from fwlab.checkout.project import find_project, load_topology
 from fwlab.cli.options import run_context
-from fwlab.host.facts import host_facts
 from fwlab.host.ssh import Ssh
-from fwlab.measure.provenance import commit
+from fwlab.measure.provenance import commit, host_facts
 from fwlab.testbed.machines import Machines
 
 #: 16 KiB to 64 MiB.

@@ -24,8 +24,8 @@ from fwlab.dut.linux import LinuxDut
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.files import ruleset_file
 from fwlab.rulesets.registry import in_loading_order
-from fwlab.rulesets.render import ruleset_file
 from tests.corpus import linux_rulesets
 
 from .conftest import OFFSET, ROOT, STAND

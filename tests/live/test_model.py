@@ -16,7 +16,7 @@ from fwlab_coresim.functions import function_costs
 from fwlab_coresim.metric import counted
 
 from fwlab.checkout.project import find_project
-from fwlab.host.facts import host_facts
+from fwlab.measure.provenance import host_facts
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured, Run

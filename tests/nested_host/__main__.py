@@ -21,9 +21,8 @@ from pathlib import Path
 import psutil
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.host.facts import host_facts
 from fwlab.images.boxes import need_room
-from fwlab.measure.provenance import commit
+from fwlab.measure.provenance import commit, host_facts
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from fwlab.testbed.link_kinds import LINKS
 from tests.nested_host.image import NEEDED_BYTES, boxes_disk, checkout_files, host_image, run

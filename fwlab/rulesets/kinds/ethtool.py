@@ -120,7 +120,7 @@ class EthtoolLoader(Loader):
         return found
 
 
-#: First: a link forgets its filters when it is set up anew.
+#: First: a link forgets its filters when it is brought up again.
 KIND = RulesetKind(
     name="ethtool",
     suffix=".ethtool",

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 _HIDING = re.compile(r"[\"'#$\\]")
 #: Macros may be made of macros, each twice as long as the one before.
 MAX_MACRO = 1 << 16
-#: Characters of all macros where they are used. A word that is read anew for each use takes its time.
+#: Characters of all macros where they are used. A word that is read again for each use takes its time.
 MAX_EXPANDED = 1 << 19
 #: Tokens of a file with macros expanded: a table of 100 000 addresses with commas has 200 000.
 MAX_TOKENS = 2_000_000

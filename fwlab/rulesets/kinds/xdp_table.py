@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""xdp-table: tables of packets' fields that become an XDP program of ours (xdp_table_text.py, xdp_table_program.py).
+"""xdp-table: tables of packets' fields that become an XDP program of ours (xdp_table_text.py reads them).
 
 Whoever writes the tables chooses the data structures and the values, and no instruction.
+
+The program copies the fields that a table asks for from the frame to its stack and tries the tables in order. A list is
+code: one comparison after the other, with the entries' values in the instructions. The other structures are the
+kernel's maps, looked up with one call. A frame that is not IPv4, or that no entry matches, passes. A packet without
+ports (of another protocol than TCP and UDP, or a later fragment) matches no entry that asks for one.
+
+The verifier follows every path. So no entry may leave it with different knowledge of a field than the entry before: a
+field is compared in a copy (r0) unless the entry ends there.
 """
 
 import errno
@@ -9,13 +17,12 @@ import os
 import socket
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds import bpf
-from fwlab.rulesets.kinds.xdp_table_program import program
-from fwlab.rulesets.kinds.xdp_table_text import FIELDS, Fault, Table, prefix_length, tables_in
+from fwlab.rulesets.kinds.xdp_table_text import FIELDS, VERDICTS, Fault, Range, Table, prefix_length, tables_in
 
 #: What a map says of each of its entries; an array also has values that are no entries.
 PRESENT = struct.pack("<I", 1)
@@ -131,3 +138,159 @@ KIND = RulesetKind(
     loader=XdpTableLoader,
     missing_from_kernel=missing_from_kernel,
 )
+
+
+#: Where the frame has the fields: Ethernet's header has 14 bytes, and that of IP 20 without options.
+ETHERNET, IP = 14, 20
+IPV4_TYPE, TCP, UDP = 0x0800, 6, 17
+NO_PORT = -1
+#: The stack lies below the register r10: each field at its place, then the key of a lookup.
+SLOT = {name: -4 * (place + 1) for place, name in enumerate(FIELDS)}
+KEY = 2 * SLOT["dport"]
+#: Operations: "load" from memory, "store" to it; 32 bits each unless they say otherwise.
+MOVE, MOVE_64, SET, CALL, EXIT, WIDE = 0xBC, 0xBF, 0xB4, 0x85, 0x95, 0x18
+LOAD, LOAD_2, LOAD_1, STORE, STORE_VALUE = 0x61, 0x69, 0x71, 0x63, 0x62
+ADD_64, ADD_VALUE_64, SUBTRACT, AND, XOR, SHIFT_LEFT, BIG_ENDIAN = 0x0F, 0x07, 0x14, 0x54, 0xA4, 0x64, 0xDC
+UNLESS_EQUAL, IF_EQUAL, IF_ABOVE, IF_ABOVE_64, IF_ZERO_64 = 0x56, 0x16, 0x26, 0x2D, 0x15
+MAP = 1  # in the place of a source register: the value is the open file of a map
+LOOKUP = 1  # number of bpf_map_lookup_elem
+
+
+def instruction(operation: int, target: int = 0, source: int = 0, offset: int = 0, value: int = 0) -> bytes:
+    """One instruction. A value is the same to the kernel with and without a sign."""
+    return struct.pack("<BBhI", operation, source << 4 | target, offset, value & 0xFFFFFFFF)
+
+
+def program(tables: Sequence[Table], maps: Sequence[int | None]) -> bytes:
+    """The program of these tables. `maps`: the open file of each table's map; None for a list."""
+    asked = {name for table in tables for name in table.fields}
+    code = [_read_header(asked)]
+    if asked & {"sport", "dport"}:
+        code.append(_read_ports())
+    for table, opened in zip(tables, maps, strict=True):
+        code.append(_list(table) if opened is None else _lookup(table, opened))
+    return b"".join([*code, _end("pass")])
+
+
+def _end(verdict: str) -> bytes:
+    return instruction(SET, 0, value=VERDICTS[verdict]) + instruction(EXIT)
+
+
+def _read_header(asked: set[str]) -> bytes:
+    """r6 and r7 are the frame's begin and end. Frames that are no IPv4 pass at once."""
+    code = [
+        instruction(LOAD, 6, 1, 0),
+        instruction(LOAD, 7, 1, 4),
+        instruction(MOVE_64, 2, 6),
+        instruction(ADD_VALUE_64, 2, value=ETHERNET + IP),
+        instruction(IF_ABOVE_64, 2, 7, offset=3),
+        instruction(LOAD_2, 0, 6, ETHERNET - 2),
+        instruction(BIG_ENDIAN, 0, value=16),
+        instruction(IF_EQUAL, 0, offset=2, value=IPV4_TYPE),
+        _end("pass"),
+    ]
+    for name, offset in (("saddr", 12), ("daddr", 16)):
+        if name in asked:
+            code += [
+                instruction(LOAD, 0, 6, ETHERNET + offset),
+                instruction(BIG_ENDIAN, 0, value=32),
+                instruction(STORE, 10, 0, SLOT[name]),
+            ]
+    if "protocol" in asked:
+        code += [instruction(LOAD_1, 0, 6, ETHERNET + 9), instruction(STORE, 10, 0, SLOT["protocol"])]
+    return b"".join(code)
+
+
+def _read_ports() -> bytes:
+    """r8 becomes the frame's begin plus the length of IP's header, which options make longer."""
+    ports = [
+        instruction(LOAD_1, 0, 6, ETHERNET),
+        instruction(AND, 0, value=0x0F),
+        instruction(SHIFT_LEFT, 0, value=2),
+        instruction(MOVE_64, 8, 6),
+        instruction(ADD_64, 8, 0),
+        instruction(MOVE_64, 2, 8),
+        instruction(ADD_VALUE_64, 2, value=ETHERNET + 4),
+        instruction(IF_ABOVE_64, 2, 7, offset=6),
+        instruction(LOAD_2, 0, 8, ETHERNET),
+        instruction(BIG_ENDIAN, 0, value=16),
+        instruction(STORE, 10, 0, SLOT["sport"]),
+        instruction(LOAD_2, 0, 8, ETHERNET + 2),
+        instruction(BIG_ENDIAN, 0, value=16),
+        instruction(STORE, 10, 0, SLOT["dport"]),
+    ]
+    code = [
+        *(instruction(STORE_VALUE, 10, offset=SLOT[name], value=NO_PORT) for name in ("sport", "dport")),
+        instruction(LOAD_2, 0, 6, ETHERNET + 6),
+        instruction(BIG_ENDIAN, 0, value=16),
+        instruction(AND, 0, value=0x1FFF),  # where the fragment begins
+        instruction(UNLESS_EQUAL, 0, offset=3 + len(ports)),
+        instruction(LOAD_1, 0, 6, ETHERNET + 9),
+        instruction(IF_EQUAL, 0, offset=1, value=TCP),
+        instruction(UNLESS_EQUAL, 0, offset=len(ports), value=UDP),
+    ]
+    return b"".join([*code, *ports])
+
+
+def _list(table: Table) -> bytes:
+    """The fields go to r1, r2, …; then one entry follows the other."""
+    registers = range(1, len(table.fields) + 1)
+    loads = (
+        instruction(LOAD, register, 10, SLOT[name]) for register, name in zip(registers, table.fields, strict=True)
+    )
+    end = _end(table.verdict)
+    return b"".join([*loads, *(_listed(entry, end) for entry in table.entries)])
+
+
+def _listed(entry: Sequence[Range], end: bytes) -> bytes:
+    """Compare the fields; the first that differs jumps behind `end`."""
+    code = end
+    for register, values in reversed([*enumerate(entry, 1)]):
+        code = _compared(register, values, len(code) // 8, last=code is end) + code
+    return code
+
+
+def _compared(register: int, values: Range, offset: int, *, last: bool) -> bytes:
+    first, final = values
+    if first == final and last:
+        return instruction(UNLESS_EQUAL, register, offset=offset, value=first)
+    copy = instruction(MOVE, 0, register)
+    if first == final:
+        return copy + instruction(XOR, 0, value=first) + instruction(UNLESS_EQUAL, 0, offset=offset)
+    size = final - first + 1
+    if prefix_length(values) is not None:  # of a port, too: any number of equal leading bits
+        mask = instruction(AND, 0, value=-size)
+        return copy + mask + instruction(UNLESS_EQUAL, 0, offset=offset, value=first)
+    return copy + instruction(SUBTRACT, 0, value=first) + instruction(IF_ABOVE, 0, offset=offset, value=size - 1)
+
+
+def _lookup(table: Table, opened: int) -> bytes:
+    """Write the key, call the kernel, and go on behind the verdict if it finds nothing."""
+    hit = _end(table.verdict)
+    if table.structure == "array":  # every key has an entry; its value says whether it is in the table
+        found = instruction(LOAD, 0, 0) + instruction(IF_EQUAL, 0, offset=len(hit) // 8) + hit
+    else:
+        found = hit
+    return b"".join(
+        [
+            *_key(table),
+            instruction(WIDE, 1, MAP, value=opened) + instruction(0),
+            instruction(MOVE_64, 2, 10),
+            instruction(ADD_VALUE_64, 2, value=KEY),
+            instruction(CALL, value=LOOKUP),
+            instruction(IF_ZERO_64, 0, offset=len(found) // 8),
+            found,
+        ]
+    )
+
+
+def _key(table: Table) -> Iterable[bytes]:
+    if table.structure == "lpm":
+        yield instruction(STORE_VALUE, 10, offset=KEY, value=32)
+        yield instruction(LOAD, 0, 10, SLOT[table.fields[0]])
+        yield instruction(BIG_ENDIAN, 0, value=32)
+        yield instruction(STORE, 10, 0, KEY + 4)
+        return
+    for place, name in enumerate(table.fields):
+        yield instruction(LOAD, 0, 10, SLOT[name])
+        yield instruction(STORE, 10, 0, KEY + 4 * place)

@@ -7,7 +7,7 @@ Each change knows how it is undone, and undoing it twice changes nothing more.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -17,65 +17,66 @@ from fwlab.model.topology import Role
 from fwlab.testbed.host_file import HostFile
 
 
-class NewBridge(Frozen):
+class _MadeNic(Frozen):
+    """A NIC that the project makes. `change` is also what `ip link` calls its type."""
+
+    change: str
+    name: str
+    mtu: int
+    alias: str
+
+    options: ClassVar[tuple[str, ...]] = ()
+    what: ClassVar[str] = "NIC"
+
+    @property
+    def device(self) -> str:
+        """The NIC that it makes."""
+        return self.name
+
+    def apply(self, ip: Ip) -> None:
+        """Make it: up, and without the IPv6 address that the kernel would give it. The host itself must never speak on
+        a link."""
+        ip.run(["link", "add", "name", self.name, "type", self.change, *self.options])
+        quiet = ["addrgenmode", "none", "arp", "off"]
+        ip.run(["link", "set", "dev", self.name, "alias", self.alias, "mtu", str(self.mtu), *quiet])
+        ip.run(["link", "set", "dev", self.name, "up"])
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Remove it if it is there."""
+        if devices.has_nic(self.name):
+            ip.run(["link", "delete", "dev", self.name, "type", self.change])
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """What of it is gone, in words."""
+        return None if devices.has_nic(self.name) else f"the {self.what} {self.name} is gone"
+
+
+class NewBridge(_MadeNic):
     """A bridge without address, uplink, spanning tree or multicast snooping: frames go from port to port only."""
 
     change: Literal["bridge"] = "bridge"
-    name: str
-    mtu: int
-    alias: str
-
-    @property
-    def device(self) -> str:
-        """The NIC that it makes."""
-        return self.name
-
-    def apply(self, ip: Ip) -> None:
-        """Make it."""
-        options = ["stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"]
-        ip.run(["link", "add", "name", self.name, "type", "bridge", *options])
-        _raise_nic(ip, self.name, self.mtu, self.alias)
-
-    def undo(self, ip: Ip, devices: Devices) -> None:
-        """Remove it if it is there."""
-        if devices.has_nic(self.name):
-            ip.run(["link", "delete", "dev", self.name, "type", "bridge"])
-
-    def missing(self, _ip: Ip, devices: Devices) -> str | None:
-        """What of it is gone, in words."""
-        return None if devices.has_nic(self.name) else f"the bridge {self.name} is gone"
+    options = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+    what = "bridge"
 
 
-class NewDummy(Frozen):
+class NewDummy(_MadeNic):
     """A NIC that leads nowhere: what is sent to it is dropped. Two macvtap devices on it reach each other only."""
 
     change: Literal["dummy"] = "dummy"
-    name: str
-    mtu: int
-    alias: str
 
-    @property
-    def device(self) -> str:
-        """The NIC that it makes."""
-        return self.name
+
+class _AsItIs(Frozen):
+    """What a link uses as it is. No other lab may use it meanwhile, and it may get lost."""
 
     def apply(self, ip: Ip) -> None:
-        """Make it."""
-        ip.run(["link", "add", "name", self.name, "type", "dummy"])
-        _raise_nic(ip, self.name, self.mtu, self.alias)
+        """Nothing to do."""
 
     def undo(self, ip: Ip, devices: Devices) -> None:
-        """Remove it if it is there."""
-        if devices.has_nic(self.name):
-            ip.run(["link", "delete", "dev", self.name, "type", "dummy"])
-
-    def missing(self, _ip: Ip, devices: Devices) -> str | None:
-        """What of it is gone, in words."""
-        return None if devices.has_nic(self.name) else f"the NIC {self.name} is gone"
+        """Nothing to do."""
 
 
-class HostNic(Frozen):
-    """A NIC of the host that a link uses as it is. No other lab may use it meanwhile, and it may get lost."""
+class HostNic(_AsItIs):
+    """A NIC of the host."""
 
     change: Literal["nic"] = "nic"
     name: str
@@ -85,12 +86,6 @@ class HostNic(Frozen):
         """The NIC."""
         return self.name
 
-    def apply(self, ip: Ip) -> None:
-        """Nothing to do."""
-
-    def undo(self, ip: Ip, devices: Devices) -> None:
-        """Nothing to do."""
-
     def missing(self, _ip: Ip, devices: Devices) -> str | None:
         """Whether it is gone or down, in words."""
         if not devices.has_nic(self.name):
@@ -98,20 +93,34 @@ class HostNic(Frozen):
         return None if devices.is_up(self.name) else f"the NIC {self.name} is down"
 
 
-class VfSet(Frozen):
-    """What a physical function enforces for one VF: before, and while the machines have it."""
+class VfAsIs(_AsItIs):
+    """A VF whose physical function cannot administer it: nothing is set."""
 
-    change: Literal["vf"] = "vf"
+    change: Literal["vf-as-is"] = "vf-as-is"
     address: str
     nic: str
-    index: int
-    before: VfSettings
-    wanted: VfSettings
 
     @property
     def device(self) -> str:
         """The VF's PCI address."""
         return self.address
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """Whether the VF is gone or its physical function is down, in words."""
+        if devices.virtual_function(self.address) is None:
+            return f"the VF {self.address} of {self.nic} is gone"
+        return (
+            None if devices.is_up(self.nic) else f"{self.nic}, the physical function of the VF {self.address}, is down"
+        )
+
+
+class VfSet(VfAsIs):
+    """What a physical function enforces for one VF: before, and while the machines have it."""
+
+    change: Literal["vf"] = "vf"  # type: ignore[assignment]  # another member of the union
+    index: int
+    before: VfSettings
+    wanted: VfSettings
 
     def apply(self, ip: Ip) -> None:
         """Set it."""
@@ -123,48 +132,8 @@ class VfSet(Frozen):
         if vf is not None and (vf.nic, vf.index) == (self.nic, self.index):
             ip.set_vf(self.nic, self.index, self.before)
 
-    def missing(self, _ip: Ip, devices: Devices) -> str | None:
-        """What of it is gone, in words."""
-        return _missing_vf(self.address, self.nic, devices)
-
-
-class VfAsIs(Frozen):
-    """A VF whose physical function cannot administer it: nothing is set. No other lab may use it meanwhile."""
-
-    change: Literal["vf-as-is"] = "vf-as-is"
-    address: str
-    nic: str
-
-    @property
-    def device(self) -> str:
-        """The VF's PCI address."""
-        return self.address
-
-    def apply(self, ip: Ip) -> None:
-        """Nothing to do."""
-
-    def undo(self, ip: Ip, devices: Devices) -> None:
-        """Nothing to do."""
-
-    def missing(self, _ip: Ip, devices: Devices) -> str | None:
-        """What of it is gone, in words."""
-        return _missing_vf(self.address, self.nic, devices)
-
 
 Change = Annotated[NewBridge | NewDummy | HostNic | VfSet | VfAsIs, Field(discriminator="change")]
-
-
-def _missing_vf(address: str, nic: str, devices: Devices) -> str | None:
-    """Whether a VF is gone or its physical function `nic` is down, in words."""
-    if devices.virtual_function(address) is None:
-        return f"the VF {address} of {nic} is gone"
-    return None if devices.is_up(nic) else f"{nic}, the physical function of the VF {address}, is down"
-
-
-def _raise_nic(ip: Ip, name: str, mtu: int, alias: str) -> None:
-    """Up, and without the IPv6 address that the kernel would give it: the host itself must never speak on a link."""
-    ip.run(["link", "set", "dev", name, "alias", alias, "mtu", str(mtu), "addrgenmode", "none", "arp", "off"])
-    ip.run(["link", "set", "dev", name, "up"])
 
 
 @dataclass(frozen=True)
@@ -195,7 +164,7 @@ class LinkOnHost:
 
     @property
     def alias(self) -> str:
-        """What `ip link` shows beside a NIC that the project made."""
+        """What `ip link` shows as the alias of a NIC that the project made."""
         return f"fwlab {self.lab} {self.name}"
 
 

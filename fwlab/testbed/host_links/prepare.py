@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
 from fwlab.host.nics import Devices, Ip
+from fwlab.images.boxes import kernels_of_boxes
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
@@ -131,7 +132,7 @@ class HostLinks:
             return
         self._reject_mixed(kinds)
         for kind in dict.fromkeys(needed.values()):
-            for one in LINKS[kind].requirements():
+            for one in LINKS[kind].requirements(kernels_of_boxes(self.project)):
                 if not one.met:
                     raise CannotMeasure(f"link kind {kind}: {one.what}", one.next)
         if self._done(path, kinds):
@@ -217,7 +218,7 @@ class HostLinks:
 
     def _missing(self, state: State) -> list[str]:
         if state.boot != self.devices.boot:
-            return ["the host was started anew since"]
+            return ["the host has been rebooted since"]
         found = (change.missing(self.ip, self.devices) for change in state.changes)
         return [what for what in found if what is not None]
 

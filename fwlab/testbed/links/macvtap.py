@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Macvtap links: both machines share one NIC of the host, which switches between them (macvtap's mode "bridge")."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fwlab.host.nics import Devices
@@ -21,7 +22,7 @@ class Macvtap(MacvtapNic):
     summary: str = "two macvtap devices on one NIC of the host, which host.yml names; vhost under KVM"
     netdevs: tuple[str, ...] = ("tap",)
 
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
         """As for virtio. libvirt makes the macvtap devices itself."""
         return host_network(self.devices)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Socket links: frames travel in UDP datagrams between two QEMUs, on the loopback address."""
 
+from collections.abc import Sequence
+
 from fwlab.testbed.hardware import SocketNic
 from fwlab.testbed.link_kinds import Requirement
 
@@ -12,7 +14,7 @@ class Socket(SocketNic):
     summary = "UDP between two QEMUs on the loopback address"
     netdevs = ("socket", "dgram")
 
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
         """Nothing beyond QEMU: no rights, no device, no kernel module."""
         return ()
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SR-IOV links: each machine has a virtual function (VF) of a NIC for itself; the NIC switches between them."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fwlab.checkout.project import find_project
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.nics import NO_ADMINISTRATION, VFIO, Devices, VfSettings, VirtualFunction
-from fwlab.images.boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
@@ -21,12 +19,11 @@ class Sriov(VfNic):
     """Links as VFs of one NIC, handed to the machines by VFIO."""
 
     devices: Devices = field(default_factory=Devices)
-    kernels: Callable[[], list[str]] = lambda: kernels_of_boxes(find_project())
     name: str = "sriov"
     summary: str = "VFs of a NIC, handed to the machines; host.yml names them"
     netdevs: tuple[str, ...] = ("vfio-pci",)
 
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
         """Root's libvirt, an IOMMU, VFs, and boxes whose kernel drives VFs."""
         system = Requirement(
             f"libvirt at {libvirt_uri()} may not hand PCI devices to machines",
@@ -36,7 +33,7 @@ class Sriov(VfNic):
         physical = self.devices.physical_functions()
         have = any(now for now, _ in physical.values())
         where = next(iter(physical), "")
-        driven = not any("-cloud-" in kernel for kernel in self.kernels())
+        driven = not any("-cloud-" in kernel for kernel in kernels)
         make = self.devices.vfs_command(where) if where else "use a NIC with SR-IOV"
         return (
             system,

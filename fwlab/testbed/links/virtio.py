@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Virtio links: both machines are ports of a bridge without address or uplink. Under KVM, vhost carries them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fwlab.host.environment import libvirt_uri
@@ -20,7 +21,7 @@ class Virtio(BridgeNic):
     summary: str = "a bridge of its own on the host, without address or uplink; vhost under KVM"
     netdevs: tuple[str, ...] = ("tap",)
 
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
         """Root's libvirt, which may attach to bridges, tap devices, vhost if KVM is there, and no filter on bridges."""
         filters = [
             self.devices.proc / "sys/net/bridge" / f"bridge-nf-call-{name}" for name in ("iptables", "ip6tables")

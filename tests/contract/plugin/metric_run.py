@@ -21,8 +21,8 @@ from fwlab.measure.plan import case_spec, lab_part_spec
 from fwlab.measure.saved_runs import run_in
 from fwlab.metrics.measurement import Nodes
 from fwlab.metrics.registry import METRICS
+from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from tests.fakes.factories import a_run
 
 

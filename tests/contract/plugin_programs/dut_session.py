@@ -14,7 +14,7 @@ from fwlab.measure.measurer import Measurer
 from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.errors import BadInput
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file
 
 played = SimpleNamespace(stop=lambda: PlaybackResult(10_000, 1.0))
 engine = SimpleNamespace(start=lambda: played, use=lambda *_: None)

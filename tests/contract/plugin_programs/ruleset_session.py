@@ -16,9 +16,8 @@ from typing import Any
 from fwlab.dut.linux import LinuxDut
 from fwlab.grading.grader import absent_from
 from fwlab.model.errors import BadInput, Refused
-from fwlab.rulesets.files import student_ruleset
+from fwlab.rulesets.files import ruleset_file, student_ruleset
 from fwlab.rulesets.registry import KINDS
-from fwlab.rulesets.render import ruleset_file
 
 submission, work, tool = map(Path, sys.argv[1:])
 AGENT = Path(__file__).with_name("agent_on_no_dut.py")

@@ -100,7 +100,7 @@ def door(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
         ),
         (
             [LAB, "rules"],
-            f"fwlab: rules stands for several cases: rules-16, rules-64\n  next: fwlab hold {LAB} rules-16\n",
+            f"fwlab: rules matches several cases: rules-16, rules-64\n  next: fwlab hold {LAB} rules-16\n",
         ),
         (["lab99-none", "raw-drop"], f"fwlab: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
         ([LAB, "raw-drop", "--testbed", "cloud"], "fwlab: unknown testbed cloud\n  next: use auto, virtual or real\n"),

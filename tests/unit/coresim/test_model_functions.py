@@ -13,8 +13,8 @@ from fwlab_coresim.counts import Modelled, Spent
 from fwlab_coresim.functions import PARTS, function_costs, weighed
 from fwlab_coresim.metric import FUNCTIONS
 
+from fwlab.dut.agent_client import PROGRAMS, by_function
 from fwlab.dut.linux.agent.perf_samples import UNKNOWN, names_of
-from fwlab.dut.profile import PROGRAMS, by_function
 from fwlab.model.errors import CannotMeasure
 from tests.fakes.model_program import SMALL, needs_compiler, run
 from tests.unit.coresim.test_model_cycles import CORE, facts, measured, named, trial

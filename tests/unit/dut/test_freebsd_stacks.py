@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from fwlab.dut.agent_client import of_packets
 from fwlab.dut.freebsd.client import FreeBsdDut
-from fwlab.dut.profile import of_packets
 from tests.fakes.fake_freebsd import lua, output, recorded, session
 from tests.fakes.programs import needs
 from tests.unit.dut.test_freebsd_agent import system

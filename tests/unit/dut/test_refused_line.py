@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from fwlab.dut.refused_line import with_line
+from fwlab.dut.agent_client import with_line
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file
 
 FILE = RulesetFile("rules.iptables", "iptables", "*raw\n-A PREROUTING -s 1.2.3.4 -j DORP\nCOMMIT\n")
 SAID = "rules.iptables: iptables-legacy-restore said (exit 1): "

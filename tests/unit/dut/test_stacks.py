@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
+from fwlab.dut.agent_client import of_packets
 from fwlab.dut.linux.client import LinuxDut
-from fwlab.dut.profile import of_packets
 from fwlab.metrics.call_stacks import Box, FunctionShare, boxes, shares
 
 #: Ten samples: 4 in poll itself, 3 in receive, 1 in receive's allocation, 2 in send.

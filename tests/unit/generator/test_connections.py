@@ -31,6 +31,7 @@ VIRTUAL = TestbedFacts(
     forced=False,
     link="socket",
     engine="replay",
+    ranges="portable",
 )
 
 SNMP = """Tcp: RtoAlgorithm ActiveOpens RetransSegs

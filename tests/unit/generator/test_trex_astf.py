@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.traffic import app
 from fwlab.generator.tcp_config import first_address
-from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
+from fwlab.generator.trex.astf import CPS, astf_form, astf_profile
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput

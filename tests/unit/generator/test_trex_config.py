@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from fwlab.generator.traffic_store import TrafficStore
+from fwlab.generator.trex.engine import counted_streams, server_streams
 from fwlab.generator.trex.server import TrexHost, trex_config, uses_dpdk
-from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.model.errors import BadInput
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.traffic_forms import burst, continuous, stream

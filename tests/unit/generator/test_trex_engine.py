@@ -12,8 +12,7 @@ from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex import engine as trex
 from fwlab.generator.trex.engine import Trex
-from fwlab.generator.trex.rpc import NoAnswer, Rpc
-from fwlab.generator.trex.server import STATELESS
+from fwlab.generator.trex.server import STATELESS, NoAnswer, Rpc
 from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.trex_server import STEP, Server, Ssh
@@ -205,7 +204,7 @@ def test_errors_of_trex_are_passed_on(engine: Trex, server: Server, tables: Traf
 
 
 def test_long_batches_are_split_and_every_answer_is_checked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fwlab.generator.trex.rpc.BATCH_BYTES", 400)
+    monkeypatch.setattr("fwlab.generator.trex.server.BATCH_BYTES", 400)
     rpc = Rpc(f"tcp://127.0.0.1:{server.port}")
     try:
         rpc.join(STATELESS.api)

@@ -9,8 +9,8 @@ import pytest
 
 from fwlab.grading.grader import Inconclusive, absent_from, missing
 from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.files import ruleset_file
 from fwlab.rulesets.registry import KINDS
-from fwlab.rulesets.render import ruleset_file
 from tests.contract.kinds import Samples, all_samples
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from fwlab.grading.grader import Inconclusive
+from fwlab.grading.checks import require
 from fwlab.grading.lab_rulesets import Made
-from fwlab.grading.outcomes import fail, require_failure, require_refusal
-from fwlab.grading.record import WorkMark, marks_of
+from fwlab.grading.outcomes import PASSED, failure_result, refusal_result, verdict_result
+from fwlab.grading.record import CheckMark, WorkMark, marks_of
 from fwlab.judge.checks import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.verdict import Outcome, Verdict
+from fwlab.model.verdict import TEST, Outcome, Verdict
 from tests.fakes import factories
 from tests.fakes.fake_grading import FakeGrading
 
@@ -27,7 +27,7 @@ RUN = factories.a_run([])
 def test_what_a_student_wrote_is_shown_escaped() -> None:
     """The name of a set may turn the rest of a line around."""
     with pytest.raises(pytest.fail.Exception) as failure:
-        fail("a.ipset: loaded, but the DUT does not hold: the set \u202egnp\x1b[2J\nnext")
+        require((Outcome.FAIL, "a.ipset: loaded, but the DUT does not hold: the set \u202egnp\x1b[2J\nnext"))
     assert failure.value.msg == "a.ipset: loaded, but the DUT does not hold: the set \\u202egnp\\x1b[2J\nnext"
 
 
@@ -48,13 +48,11 @@ UNCLEAR = factories.attempt(250_000, 250_000, problems=["the DUT was not saturat
 def said_of(measured: Measured, *wanted: str, may: str = "") -> str | None:
     """The failure; "inconclusive: ..." if inconclusive; None if all is as expected."""
     checks = frozenset(wanted) if wanted else None
-    try:
-        require_failure("wrong-x/ex1", verdicts(measured), measured.refused, checks, frozenset(may.split()))
-    except Inconclusive as unclear:
-        return f"inconclusive: {unclear}"
-    except pytest.fail.Exception as failure:
-        return failure.msg.splitlines()[0]
-    return None
+    result = failure_result("wrong-x/ex1", verdicts(measured), measured.refused, checks, frozenset(may.split()))
+    if result == PASSED:
+        return None
+    outcome, reason = result
+    return f"inconclusive: {reason}" if outcome is Outcome.INCONCLUSIVE else reason.splitlines()[0]
 
 
 @pytest.mark.parametrize("measured", [SLOW, LEAKS, BOTH, REFUSED])
@@ -159,7 +157,13 @@ def test_what_is_made_to_fail_must_be_loaded() -> None:
     marks = marks_of(verdicts(REFUSED))
     mark = WorkMark(student="drop-all", exercise="ex1", content="", checks=marks, measured=REFUSED)
     work: Any = SimpleNamespace(name="drop-all/ex1", made=made, fails=None, may=frozenset())
-    with pytest.raises(pytest.fail.Exception, match="was not loaded, so it shows nothing: rules.nft"):
-        require_refusal(work, mark)
+    outcome, reason = refusal_result(work, mark)
+    assert outcome is Outcome.FAIL
+    assert "was not loaded, so it shows nothing: rules.nft" in reason
     work.made = None
-    require_refusal(work, mark)  # a mistake may fail because it is refused
+    assert refusal_result(work, mark) == PASSED  # a mistake may fail because it is refused
+
+
+def test_a_failed_test_of_a_lab_is_a_result() -> None:
+    mark = CheckMark(check="lab/test_mine.py::test_it", metric=TEST, outcome=Outcome.FAIL, text="assert 0")
+    assert verdict_result(mark) == (Outcome.FAIL, "lab/test_mine.py::test_it: assert 0")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.grading.similarity import MAX_PAIRS, MAX_STATEMENTS, Pair, similar, similarity_csv, statements
+from fwlab.grading.class_files import similarity_csv
+from fwlab.grading.similarity import MAX_PAIRS, MAX_STATEMENTS, Pair, similar, statements
 
 START = "*raw\nCOMMIT\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
-from fwlab.host.facts import cpu_settings
+from fwlab.measure.provenance import cpu_settings
 from fwlab.model.errors import CannotMeasure
 from fwlab.report.renderers.html import _conditions
 from fwlab.testbed import qemu_process as pins

@@ -11,13 +11,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fwlab.checkout.project import Project
+from fwlab.checkout.project import Project, validated
 from fwlab.cli import doctor
 from fwlab.cli.main import app
 from fwlab.host.hardware_probe import Probe, probe_hardware
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.testbed.host_file import HostFile, draft, load_host_file
 from tests import ROOT
 from tests.checkout import TOPOLOGY

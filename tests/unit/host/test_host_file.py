@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fwlab.checkout.project import validated
 from fwlab.model.errors import BadInput
-from fwlab.model.faults import validated
 from fwlab.testbed.host_file import HostFile, SriovLink
 from tests import ROOT
 from tests.fakes.fake_host import VFS

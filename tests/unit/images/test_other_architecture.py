@@ -10,12 +10,12 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.host import kvm_probe
-from fwlab.host.facts import cpu_of_lscpu
 from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import other_architecture
 from fwlab.images.boxes import BuildError
 from fwlab.images.build import Builder
 from fwlab.images.programs import PackerTools, Subprocesses
+from fwlab.measure.provenance import cpu_of_lscpu
 from tests import ROOT
 from tests.fakes.fake_host import FakeHost
 from tests.unit.images.test_packer_tools import complete

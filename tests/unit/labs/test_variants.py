@@ -23,8 +23,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome
-from fwlab.rulesets.files import rendered
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import rendered, ruleset_file
 from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
 TEMPLATE = "_template"

@@ -209,7 +209,12 @@ def test_it_measures_the_bare_dut_and_the_generator(
     assert call("epyc", monkeypatch=monkeypatch) == EXIT_PASS
     assert on_host.asked[0][0] == ("lab01-forwarding", "real")
     _context, spec = seen
-    assert (spec.id, spec.metrics, spec.trial.count, spec.beside) == ("forward", ["capacity", "generator"], 10, None)
+    assert (spec.id, spec.metrics, spec.trial.count, spec.interleaved) == (
+        "forward",
+        ["capacity", "generator"],
+        10,
+        None,
+    )
     found = load_host_class(on_host.project)
     assert (found.ceiling, found.bare_dut, len(found.bare_dut_pps)) == (1_000_000, 300_000, 10)
     assert "1,000.0 kpps" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file
 from tests import ROOT
 from tests.checkout import lab_named
 

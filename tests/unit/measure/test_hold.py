@@ -20,7 +20,7 @@ from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.events import Warned
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file
 from tests.fakes.factories import a_run
 from tests.unit.measure.test_measured_again import Backup
 
@@ -214,18 +214,18 @@ def test_a_dut_with_too_few_cpus_is_refused_before_anything_is_loaded() -> None:
 # ---- connections ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("beside", [None, "flood"])
-def test_connections_are_opened_until_the_shell_ends(beside: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("background", [None, "flood"])
+def test_connections_are_opened_until_the_shell_ends(background: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    bench.connections = Connections(background=beside, background_pps=1500 if beside else None)
+    bench.connections = Connections(background=background, background_pps=1500 if background else None)
     with held(bench, monkeypatch, traffic="web") as words:
-        assert words == "10 connections per second of web" + (" beside 300 packets per second of flood" * bool(beside))
+        assert words == "10 connections per second of web" + (" and 300 packets per second of flood" * bool(background))
         assert bench.pieces > 0
-        assert bench.playing == (300 if beside else 0)
+        assert bench.playing == (300 if background else 0)
     pieces = bench.pieces
     assert bench.done[-2:] == ["endpoints down", "reset"]
     assert (bench.pieces, bench.playing) == (pieces, 0)
-    assert ("engine closed" in bench.done) == (beside is None)
+    assert ("engine closed" in bench.done) == (background is None)
 
 
 def test_a_client_that_fails_is_named_after_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,15 +25,15 @@ from fwlab.model.case import Trials
 from fwlab.model.errors import Overdue
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
+from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.factories import a_lab, a_run, attempt, check, expectation, measured, real, testbed, trials
 
 LAB = a_lab([expectation(id="relative", ratio_to="raw-drop", ratio={"set-1000": [0.88, 0.94]})])
 BASE = MeasurementSpec("raw-drop", "Raw drop", "raw-drop", [], ["capacity"], traffic="flood")
-CASE = MeasurementSpec("set-1000", "Set", "set", [], ["capacity", "load_time"], traffic="flood", beside=BASE)
+CASE = MeasurementSpec("set-1000", "Set", "set", [], ["capacity", "load_time"], traffic="flood", interleaved=BASE)
 #: A host that slows down by a third in six rounds.
 DRIFT = [1.0, 0.95, 0.88, 0.8, 0.73, 0.67]
 
@@ -93,8 +93,8 @@ def test_case_and_baseline_alternate() -> None:
     assert [spec.id.split()[0] for spec in host.asked] == ["set-1000", "raw-drop"] * 6
     assert {spec.trial.count for spec in host.asked} == {1}
     assert [spec.metrics for spec in host.asked[:3:2]] == [["capacity", "load_time"], ["capacity"]]
-    assert (found.id, found.beside.id) == ("set-1000", "raw-drop")
-    assert (len(found.trials), len(found.beside.trials)) == (6, 6)
+    assert (found.id, found.interleaved.id) == ("set-1000", "raw-drop")
+    assert (len(found.trials), len(found.interleaved.trials)) == (6, 6)
     assert (found.loads, found.wall_s) == ([0.1], 12.0)
 
 
@@ -112,7 +112,7 @@ def test_after_a_problem_there_is_no_further_round() -> None:
     host = Host(DRIFT, problem_at=3)
     found = interleave_trials(host, CASE)
     assert len(host.asked) == 4
-    assert found.beside.problems == ["the DUT was idle"]
+    assert found.interleaved.problems == ["the DUT was idle"]
 
 
 def test_the_time_limit_is_for_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_a_labs_cases_are_measured_beside_what_their_ratio_is_to() -> None:
     loads = [case.id for case in lab.cases.values() if case.metric == "load_time"][:2]
     assert loads
     chosen = [lab.cases[name] for name in (lab.baseline, "ipset-1000", *loads)]
-    found = {case.id: case_spec(context, case, None).beside for case in chosen}
+    found = {case.id: case_spec(context, case, None).interleaved for case in chosen}
     assert found[lab.baseline] is None
     assert found["ipset-1000"].id == lab.baseline
     assert found["ipset-1000"].metrics == ["capacity"]
@@ -165,14 +165,14 @@ def test_the_ratio_of_rounds_is_judged_although_the_host_drifts() -> None:
 def scattered(*factors: float) -> Measured:
     own = measured(LAB, "set-1000", trials=trials(*[273_000 * factor for factor in factors], scale=1))
     other = measured(LAB, "raw-drop", trials=trials(*[300_000] * len(factors), scale=1))
-    return own.model_copy(update={"beside": other})
+    return own.model_copy(update={"interleaved": other})
 
 
 def test_the_median_of_the_ratios_counts_and_not_the_ratio_of_the_medians() -> None:
     speeds, ratios = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], [0.93, 0.91, 0.90, 0.91, 0.91, 0.91]
     own = [300_000 * speed * ratio for speed, ratio in zip(speeds, ratios, strict=True)]
-    beside = measured(LAB, "raw-drop", trials=trials(*[300_000 * speed for speed in speeds], scale=1))
-    found = measured(LAB, "set-1000", trials=trials(*own, scale=1), beside=beside)
+    interleaved = measured(LAB, "raw-drop", trials=trials(*[300_000 * speed for speed in speeds], scale=1))
+    found = measured(LAB, "set-1000", trials=trials(*own, scale=1), interleaved=interleaved)
     assert judged(found).value == pytest.approx(0.91, abs=1e-4)
 
 
@@ -199,8 +199,8 @@ def test_too_few_trials_are_inconclusive() -> None:
 
 def test_a_check_is_judged_by_the_case_beside_it() -> None:
     lab = a_lab(checks=[check(ratio_to="raw-drop", between=[0.8, 1.2])])
-    beside = measured(LAB, "raw-drop", trials=trials(*[300_000] * 6, scale=1))
-    found = attempt(trials=trials(*[290_000] * 6, scale=1), beside=beside)
+    interleaved = measured(LAB, "raw-drop", trials=trials(*[300_000] * 6, scale=1))
+    found = attempt(trials=trials(*[290_000] * 6, scale=1), interleaved=interleaved)
     [verdict] = judge_exercise(lab.exercises[0], found, a_run([], testbed=real()), METRICS)
     assert (verdict.outcome, verdict.relative_to) == (Outcome.PASS, "raw-drop")
 
@@ -209,7 +209,7 @@ def test_a_check_is_judged_by_the_case_beside_it() -> None:
 def test_results_keep_what_was_measured_beside_them() -> None:
     found = interleave_trials(Host(DRIFT), CASE)
     assert Measured.model_validate_json(found.model_dump_json()) == found
-    assert "beside" not in found.beside.model_dump()
+    assert "interleaved" not in found.interleaved.model_dump()
 
 
 def test_reports_show_the_interval_in_place_of_the_spread() -> None:

@@ -14,8 +14,16 @@ import pytest
 from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files
-from fwlab.rulesets.files import MAX_FILES, MAX_NAMED, lab_ruleset, not_loaded, student_ruleset, with_reasons
-from fwlab.rulesets.render import render, ruleset_file
+from fwlab.rulesets.files import (
+    MAX_FILES,
+    MAX_NAMED,
+    lab_ruleset,
+    not_loaded,
+    render,
+    ruleset_file,
+    student_ruleset,
+    with_reasons,
+)
 from tests.checkout import TOPOLOGY
 
 RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"

@@ -19,8 +19,8 @@ from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
+from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
 from tests.fakes.factories import a_lab, a_run, real
 from tests.unit.metrics.test_throughput import Lab

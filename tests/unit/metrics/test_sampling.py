@@ -155,7 +155,7 @@ def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
     ("case", "message"),
     [
         ("no-such-case", "has no case or exercise no-such-case"),
-        ("iptables-rules", "stands for several cases: raw-drop-after-5, iptables-rules-16"),
+        ("iptables-rules", "matches several cases: raw-drop-after-5, iptables-rules-16"),
         ("load-each-nft-32", "only a case with a traffic profile can be sampled"),
     ],
 )

@@ -30,8 +30,8 @@ from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.results import Measured
 from fwlab.model.trial import PacedPlay, PacedTrial, Trial
+from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
 from fwlab.testbed.selection import TestbedRequest
 from tests import ROOT

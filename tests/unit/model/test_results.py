@@ -58,7 +58,7 @@ def test_a_metric_keeps_a_part_of_its_own() -> None:
 
 
 def test_what_is_rare_is_written_only_if_there_is_any() -> None:
-    rare = {"beside", "benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
+    rare = {"interleaved", "benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
     assert not rare & attempt().model_dump().keys()
     assert list(attempt().model_dump())[:4] == ["id", "title", "ruleset", "ruleset_hash"]
     assert "extra" in attempt().plus(Values(extra={"a": [1.0]})).model_dump()

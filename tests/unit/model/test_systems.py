@@ -96,7 +96,7 @@ class TestModel:
         [
             ({"baseline": {"linux": "raw-drop"}}, "baseline: name one case, or one for each of needs.systems"),
             ({"baseline": {"linux": "raw-drop", "freebsd": "pf-on"}}, "baseline: unknown case pf-on"),
-            ({"needs": {}, "baseline": "raw-drop"}, "pf-off: system freebsd is none of needs.systems: linux"),
+            ({"needs": {}, "baseline": "raw-drop"}, "pf-off: system freebsd is not one of needs.systems: linux"),
             ({"needs": {}}, "baseline: name one case, or one for each of needs.systems: linux"),
         ],
     )

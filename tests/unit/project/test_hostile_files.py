@@ -25,8 +25,7 @@ from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.report.model import build_model
 from fwlab.report.renderers.json_output import check_document, run_document
-from fwlab.rulesets.files import student_ruleset
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file, student_ruleset
 from tests import DATA
 from tests.fakes import factories
 

@@ -15,9 +15,8 @@ from rich.console import Console
 
 from fwlab.model.registry import IncompleteKind, Registry
 from fwlab.report import files, report_rows
-from fwlab.report.files import write_report
+from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import show
 from tests import ROOT
 from tests.fakes.factories import RANGES, a_full_run, a_lab

@@ -91,7 +91,7 @@ def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
     for text in (console.export_text(), figures_table(build_model(lab, run)), page(build_model(lab, run))):
         assert "1.20 %" in text
         assert "45.6 % (in doubt)" in text
-        assert "times the capacity of" in text
+        assert "as a multiple of the capacity of" in text
 
 
 def test_the_curve_starts_without_attack(lab: Lab, run: Run) -> None:

@@ -14,13 +14,12 @@ import pytest
 
 from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import BadInput
-from fwlab.rulesets.files import student_ruleset
+from fwlab.rulesets.files import render, ruleset_file, student_ruleset
 from fwlab.rulesets.kinds import iptables, sysctl
-from fwlab.rulesets.kinds.iptables_lines import words
+from fwlab.rulesets.kinds.iptables import words
 from fwlab.rulesets.kinds.nft import declared_tables
 from fwlab.rulesets.kinds.pf import _expanded_rules, statements, validate
 from fwlab.rulesets.registry import KINDS
-from fwlab.rulesets.render import render, ruleset_file
 from tests import ROOT
 from tests.contract.kinds.nft import HOOK, INGRESS
 from tests.fakes.bounded import said

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from fwlab.rulesets.kinds.xdp_table_program import program
+from fwlab.rulesets.kinds.xdp_table import program
 from fwlab.rulesets.kinds.xdp_table_text import tables_in
 from tests.fakes.fake_bpf import FakeBpf, load
 

@@ -190,7 +190,7 @@ def test_the_grader_asks_which_driver_serves_the_links() -> None:
 
 def test_the_nics_of_cases_are_declared() -> None:
     reject_unknown_nics({"a": None, "b": "vmxnet3"}, ["vmxnet3"])
-    with pytest.raises(ValueError, match="b: e1000 is none of needs.nics"):
+    with pytest.raises(ValueError, match="b: e1000 is not in needs.nics"):
         reject_unknown_nics({"a": None, "b": "e1000"}, ["vmxnet3"])
 
 
@@ -211,7 +211,7 @@ def test_a_case_is_left_out_without_its_nic() -> None:
     dear = MeasurementSpec("dear", "Dear", "x", [], ["capacity"], traffic="flood", nic="e1000e")
     there = MeasurementSpec("there", "There", "x", [], ["capacity"], traffic="flood", nic="vmxnet3")
     assert session.measurable([dear, there]) == [there]
-    why = "it needs the NIC e1000e; beside the usual NIC, this DUT and its kernel have vmxnet3"
+    why = "it needs the NIC e1000e; apart from the usual NIC, this DUT and its kernel have vmxnet3"
     assert [(event.item, event.why) for event in told] == [("dear", why)]
     with pytest.raises(CannotMeasure, match="dear: it needs the NIC e1000e"):
         session.require([], [there, dear])

@@ -16,7 +16,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.generator.trex.streams import server_streams, varies_all
+from fwlab.generator.trex.engine import server_streams, varies_all
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
 from fwlab.traffic.varied import MIN_TTL, TTLS, varied

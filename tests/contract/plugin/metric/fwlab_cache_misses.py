@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
-from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.measurement import MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
 

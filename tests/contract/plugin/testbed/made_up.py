@@ -59,7 +59,7 @@ class Pigeon:
     def handed_over(self, _end):
         return None
 
-    def requirements(self):
+    def requirements(self, kernels):
         return (Requirement("no pigeon at home", met=False, next="open the window"),)
 
 
