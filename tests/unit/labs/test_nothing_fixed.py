@@ -43,7 +43,7 @@ ERROR = {"icmp.type", "icmp.rest"}  # of which the type decides what the rest me
 SIZE = {"length", "ip.length"}
 #: By exercise and class, the fields that one may go by alone: those that are the idea, and those that the page gives.
 IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
-    "lab01-forwarding": {"*": {"*": DESTINATION}},
+    "lab01-forwarding": {"*": {"*": DESTINATION}, "ex3-tuning": {"*": SOURCE}},
     "lab02-conntrack": {
         "*": ASKED,
         "ex2-established-first": ASKED
