@@ -50,6 +50,7 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
         | {"blocked": SOURCE, "blocked-hosts": SOURCE, "calls": SOURCE | DESTINATION | PORTS},
         # The name server's queries have one destination and one port, and the strangers are the resolver's.
         "ex5-table": {"strangers": PORTS | SOURCE | DESTINATION},
+        "ex7-ten-rules": {"*": DESTINATION | PORT},
     },
     "lab03-ipset": {"*": {"*": SOURCE}},
     "lab04-nftables": {"ex1-ports": {"*": PORT}, "ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},
