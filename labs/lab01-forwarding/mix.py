@@ -32,14 +32,24 @@ class Mix:
     """Continuous streams. The rates are nominal; only their proportions count."""
 
     def get_streams(
-        self, direction=0, victim=0, neighbours=0, listed=0, customers=0, download=0, size=128, draw=1, **kwargs
+        self,
+        direction=0,
+        victim=0,
+        neighbours=0,
+        listed=0,
+        hosts=1024,
+        customers=0,
+        download=0,
+        size=128,
+        draw=1,
+        **kwargs,
     ):
         """Each tunable is a part of the traffic, in sixteenths. `size` is that of UDP frames on the wire, FCS included.
         `draw` draws a part of those who are beside the victim, or beside listed hosts.
 
         victim      to one host, 198.19.200.66
         neighbours  to the 24 hosts nearest to it, 12 on each side, and to eight others of its /24
-        listed      to 1024 hosts, 13 apart, beginning with 198.19.128.1; as much goes to the 1024 hosts next to them,
+        listed      to `hosts` hosts, 13 apart, beginning with 198.19.128.1; as much goes to the hosts next to them,
                     or, instead of every fourth, to another one before the next listed host
         customers   to 256 hosts of 198.19.208.0/24
         download    one TCP connection, in trains of sixteen full segments
@@ -51,12 +61,12 @@ class Mix:
         near = [number for number in range(host - 12, host + 13) if number != host]
         rest = [number for number in range(host - 65, host + 189) if number not in (host, *near)]
         others = sorted((chance.random(), number) for number in rest)
-        beside = spaced("198.19.128.2", 1024, 13)
+        beside = spaced("198.19.128.2", hosts, 13)
         beside = [other + int(12 * chance.random()) * (turn % 4 == 3) for turn, other in enumerate(beside)]
         parts = [
             udp([host], victim, size),
             udp([*near, *(number for _, number in others[:8])], neighbours, size),
-            udp(spaced("198.19.128.1", 1024, 13), listed, size),
+            udp(spaced("198.19.128.1", hosts, 13), listed, size),
             udp(beside, listed, size),
             udp(spaced("198.19.208.0", 256, 1), customers, size),
             *(tcp(number, download) for number in range(16)),

@@ -26,7 +26,7 @@ MARGIN = 0.03
 #: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these. In
 #: lab04 a match of the interface, which a right ruleset may have, costs more than most ideas save.
 LEFT = {
-    "lab01-forwarding": {"ex3-tuning", "ex5-download", "ex6-budget"},
+    "lab01-forwarding": {"ex3-tuning", "ex6-budget"},
     "lab04-nftables": {"ex5-prefixes"},
     "lab09-classifiers": {"ex5-fold"},
     "lab11-sriov": {"ex3-checksums"},
