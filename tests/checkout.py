@@ -16,5 +16,10 @@ LAB_IDS = lab_ids(PROJECT)
 
 
 @cache
-def lab_named(name: str) -> Lab:
+def _read(name: str) -> Lab:
     return load_lab(PROJECT, name)
+
+
+def lab_named(name: str) -> Lab:
+    """The lab as it was read: a copy without what is computed on request, which a changed copy would keep."""
+    return _read(name).model_copy()

@@ -190,7 +190,7 @@ def sources_of(name: str, traffic: str) -> set[tuple[str, int]]:
         (frames[six][:, [*range(22, 38), 54, 55]], socket.AF_INET6),
         (frames[~six][:, [*range(26, 30), 34, 35]], socket.AF_INET),
     ):
-        for head in set(map(bytes, heads)):
+        for head in map(bytes, np.unique(np.ascontiguousarray(heads).view(f"V{heads.shape[1]}"))):
             found.add((socket.inet_ntop(family, head[:-2]), int.from_bytes(head[-2:], "big")))
     return found
 
