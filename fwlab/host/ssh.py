@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -31,11 +32,19 @@ _WATCHED = (
 def control_sockets() -> Path:
     """The folder of the shared connections' sockets. A socket's path has at most 107 bytes: it cannot be in a checkout.
 
-    Raises CannotMeasure if it cannot be made.
+    Raises CannotMeasure if it cannot be made, or if another user could replace the sockets: anybody can make a folder
+    of this name.
     """
     folder = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
     with write_errors_as(folder, CannotMeasure):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise CannotMeasure(
+            f"{folder} is not a folder of yours alone, so sockets in it are not safe",
+            "remove it; if you may not: `mkdir -m 700 ~/tmp; export TMPDIR=~/tmp`",
+        )
     return folder
 
 
