@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,14 +17,17 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
 from fwlab.testbed.choices import link_kinds, reject_missing_boxes, reject_other_links
+from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.machine_record import Made, machines_made
-from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of
+from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of, virsh
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
 from fwlab.testbed.throttle import Throttle
 
 #: For three machines to boot under emulation on a loaded host (s). After that something is broken.
 UP_TIMEOUT_S = 1200
+#: libvirt's words.
+RUNNING, OFF = "running", "shut off"
 
 
 class Machines:
@@ -46,17 +48,33 @@ class Machines:
         return self._ssh[role]
 
     def running(self) -> bool:
-        """Whether all three answer on their ports. Raises CannotMeasure if only some do."""
-        up = [role for role in ROLES if self._port_open(role)]
-        if not up:
+        """Whether all three run and let us in; False if none runs.
+
+        libvirt is asked, and no port is tried: another user's machine may listen there. Raises CannotMeasure, with the
+        command that helps, if only some run.
+        """
+        name, states = self._lab.id, self._states()
+        if not states or set(states.values()) == {OFF}:
             return False
+        idle = [role for role in ROLES if states.get(role) != RUNNING]
+        if idle:
+            said = ", ".join(f"{role} ({states.get(role, 'not there')})" for role in idle)
+            raise CannotMeasure(f"{name}: not running: {said}", f"vagrant up {name}")
         with ThreadPoolExecutor() as pool:  # a login takes a second on an emulated node
-            answering = [role for role, there in zip(up, pool.map(self._answers, up), strict=True) if there]
-        if len(answering) == len(ROLES):
-            return True
-        missing = ", ".join(role for role in ROLES if role not in answering)
-        name = self._lab.id
-        raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
+            missing = [role for role, there in zip(ROLES, pool.map(self._answers, ROLES), strict=True) if not there]
+        if missing:
+            raise CannotMeasure(
+                f"{name}: no answer from: {', '.join(missing)}", f"vagrant destroy -f {name}; vagrant up {name}"
+            )
+        return True
+
+    def _states(self) -> dict[Role, str]:
+        """By role, the state of each of the lab's machines, in libvirt's words; none if libvirt does not answer."""
+        lines = virsh("list", "--all", timeout_s=30).stdout.splitlines()  # number, name, state
+        found = {fields[1]: fields[2].strip() for line in lines if len(fields := line.split(maxsplit=2)) == 3}
+        prefix = f"fwlab-{checkout_key(self._project.root)}-{self._lab.id}"
+        domains: dict[Role, str] = {role: prefix if role == "dut" else f"{prefix}-{role}" for role in ROLES}
+        return {role: found[domain] for role, domain in domains.items() if domain in found}
 
     def _answers(self, role: Role) -> bool:
         return self._ssh[role].answers()
@@ -120,12 +138,6 @@ class Machines:
         for ssh in self._ssh.values():
             ssh.close()
         self._vagrant(["destroy", "-f", self._lab.id], tell, 300)
-
-    def _port_open(self, role: Role) -> bool:
-        port = self._topology.ssh_port(self._lab.number, role)
-        with socket.socket() as probe:
-            probe.settimeout(2)
-            return probe.connect_ex((self._topology.ports.address, port)) == 0
 
     def _vagrant(
         self, arguments: list[str], tell: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None

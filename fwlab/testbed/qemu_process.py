@@ -161,6 +161,7 @@ def virsh(*words: str, timeout_s: float, text: str | None = None) -> subprocess.
         return subprocess.run(
             ["virsh", "--quiet", "--connect", libvirt_uri(), *words],
             input=text,
+            env={**os.environ, "LIBVIRT_AUTOSTART": "0"},  # provision/host/libvirt starts it
             capture_output=True,
             text=True,
             errors="replace",

@@ -58,8 +58,7 @@ def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
 def test_a_lab_without_its_dut_is_reported(lab: Checkout) -> None:
     done = lab.fwlab("run", LAB, "raw-drop")
     assert done.returncode == 3
-    assert f"{LAB}: no answer from: dut" in done.stderr
-    assert f"vagrant destroy -f {LAB}" in done.stderr
+    assert f"{LAB}: not running: dut (shut off)\n  next: vagrant up {LAB}" in done.stderr
 
 
 def test_a_port_in_use_is_reported(lab: Checkout) -> None:

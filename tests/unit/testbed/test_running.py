@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a lab's machines run: libvirt is asked, and each state has the one command that helps."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.checkout.project import Project, load_topology
+from fwlab.model.errors import CannotMeasure
+from fwlab.testbed import machines as module
+from fwlab.testbed.hardware import checkout_key
+from fwlab.testbed.machines import Machines
+from fwlab.testbed.selection import TestbedRequest
+from tests import ROOT
+
+LAB = "lab03-ipset"
+Made = Callable[..., Machines]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Machines in these states, by role, of which these do not answer; libvirt has other checkouts' as well."""
+
+    def make(states: dict[str, str], silent: tuple[str, ...] = ()) -> Machines:
+        project = Project(tmp_path)
+        prefix = f"fwlab-{checkout_key(tmp_path)}-{LAB}"
+        rows = [f" -   {prefix if role == 'dut' else f'{prefix}-{role}'}   {state}" for role, state in states.items()]
+        other = [f" 7   fwlab-00000000-{LAB}{role}   running" for role in ("", "-generator", "-sink")]
+        listed = subprocess.CompletedProcess([], 0, "\n".join([*other, *rows, ""]), "")
+        monkeypatch.setattr(module, "virsh", lambda *words, timeout_s: listed)
+        lab = SimpleNamespace(id=LAB, number=3)
+        found = Machines(project, load_topology(Project(ROOT)), lab, TestbedRequest())
+        monkeypatch.setattr(found, "_answers", lambda role: role not in silent)
+        return found
+
+    return make
+
+
+ALL = ("generator", "dut", "sink")
+
+
+@pytest.mark.parametrize("states", [{}, dict.fromkeys(ALL, "shut off"), {"dut": "shut off"}])
+def test_machines_that_do_not_run_are_started(made: Made, states: dict[str, str]) -> None:
+    assert made(states).running() is False
+
+
+def test_machines_that_run_and_answer_are_used(made: Made) -> None:
+    assert made(dict.fromkeys(ALL, "running")).running() is True
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (dict.fromkeys(ALL, "paused"), "generator (paused), dut (paused), sink (paused)"),
+        ({"generator": "shut off", "dut": "running", "sink": "running"}, "generator (shut off)"),
+        ({"generator": "running", "dut": "running"}, "sink (not there)"),
+    ],
+)
+def test_those_that_do_not_all_run_are_named(made: Made, states: dict[str, str], said: str) -> None:
+    with pytest.raises(CannotMeasure) as found:
+        made(states, silent=ALL).running()
+    assert (found.value.message, found.value.hint) == (f"{LAB}: not running: {said}", f"vagrant up {LAB}")
+
+
+def test_machines_that_let_nobody_in_are_made_again(made: Made) -> None:
+    with pytest.raises(CannotMeasure) as found:
+        made(dict.fromkeys(ALL, "running"), silent=("sink",)).running()
+    assert found.value.message == f"{LAB}: no answer from: sink"
+    assert found.value.hint == f"vagrant destroy -f {LAB}; vagrant up {LAB}"
