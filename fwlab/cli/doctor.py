@@ -23,7 +23,7 @@ from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
 from fwlab.measure.host_room import memory_available, memory_of_a_set
-from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 from fwlab.testbed.choices import link_kinds
 from fwlab.testbed.host_file import NAME, host_file_path, load_host_file, write_draft
@@ -68,7 +68,7 @@ def doctor(
     images = _images(project)
     findings = [
         *_programs(images.ok),
-        _libvirt(),
+        _libvirt(project),
         images,
         *_links(project),
         _throttling(project),
@@ -122,21 +122,22 @@ def _programs(boxes_built: bool) -> list[Finding]:
     ]
 
 
-def _libvirt() -> Finding:
-    uri = libvirt_uri()
-    if shutil.which("virsh") is None:
-        return Finding("libvirt", False, "virsh is not installed", "make setup")
+def _libvirt(project: Project) -> Finding:
+    """Root's with systemd is to run; any other one `vagrant up` starts, and stops again."""
+    uri, script = libvirt_uri(), project.root / "provision/host/libvirt"
     try:
-        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10, check=False)
-    except subprocess.TimeoutExpired:
-        return Finding("libvirt", False, f"{uri} does not answer within 10 s", f"virsh --connect {uri} uri")
-    if asked.returncode == 0:
+        asked = subprocess.run([script, "status", uri], capture_output=True, text=True, check=False)
+    except OSError as error:
+        return Finding("libvirt", False, f"{script}: {error.strerror}", "is this checkout complete? git status")
+    if asked.returncode == EXIT_PASS:
         return Finding("libvirt", True, f"{uri} answers")
-    if os.getuid() == 0:
-        # Without a service manager, `vagrant up` starts libvirt and stops it again.
+    own = "qemu:///session" if os.getuid() else "qemu:///system"
+    if asked.returncode == EXIT_FAIL and uri == own:
         return Finding("libvirt", True, f"{uri} does not run; `vagrant up` starts it")
-    words = (asked.stderr.strip().splitlines() or ["virsh gives no reason"])[-1]
-    return Finding("libvirt", False, f"{uri}: {words}", "FWLAB_LIBVIRT_URI=qemu:///session fwlab doctor")
+    message, _, hint = asked.stderr.strip().partition("\n  next: ")
+    return Finding(
+        "libvirt", False, message.removeprefix("libvirt: "), hint or f"unset FWLAB_LIBVIRT_URI: {own} needs no rights"
+    )
 
 
 def _images(project: Project) -> Finding:

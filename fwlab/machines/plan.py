@@ -430,7 +430,7 @@ class Plan:
 
 def _libvirt_lock() -> str | None:
     """Who uses a libvirt that no service manager started holds this lock (provision/host/libvirt)."""
-    if Path("/run/systemd/system").is_dir():
+    if os.getuid() == 0 and Path("/run/systemd/system").is_dir():
         return None
     folder = environment.user_cache() / "fwlab" / "run" if os.getuid() else Path("/run/fwlab")
     return str(folder / "use.lock")
