@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab_file import advice
+from fwlab.model.port_numbers import chosen_shift
 from fwlab.model.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -95,7 +96,8 @@ def find_project(start: Path | None = None) -> Project:
 
 def load_topology(project: Project) -> Topology:
     """topology.yml of this checkout. Raises BadInput."""
-    return read_yaml(project, project.root / "topology.yml", Topology)
+    topology = read_yaml(project, project.root / "topology.yml", Topology)
+    return topology.model_copy(update={"port_shift": chosen_shift(project.state)})
 
 
 def lab_ids(project: Project) -> list[str]:

@@ -27,6 +27,7 @@ def main(words: list[str]) -> int:
             from fwlab.machines.seed import make_key
 
             make_key(plan)
+            plan.settle_ports()
             print(json.dumps(plan.planned(labs)))
         case ["prepare", "--restart", *names]:
             _prepare(plan, names, restart=True)

@@ -19,8 +19,9 @@ import yaml
 
 from fwlab.checkout.yaml_files import parse_yaml, read_yaml_file
 from fwlab.host import environment
+from fwlab.host.ports import settle_ports
 from fwlab.model.errors import BadInput
-from fwlab.model.port_numbers import port_number
+from fwlab.model.port_numbers import chosen_shift, lab_ports, port_number
 from fwlab.testbed import hardware
 from fwlab.testbed.choices import chosen_system, is_known_link, reject_other_links, reject_other_system, requested_kinds
 from fwlab.testbed.hardware import LinkEnd
@@ -288,7 +289,17 @@ class Plan:
     def port(self, base: str, lab: Lab, offset: int) -> int:
         """A port of a lab on this host."""
         ports = self.topology["ports"]
-        return port_number(ports[base], ports["per_lab"], lab.number, offset)
+        return port_number(ports[base], ports["per_lab"], lab.number, offset, self._port_shift)
+
+    @cached_property
+    def _port_shift(self) -> int:
+        return chosen_shift(self.root / ".fwlab")
+
+    def settle_ports(self) -> None:
+        """Choose ports that are free, if this checkout has no machines. Raises BadInput, CannotMeasure."""
+        ports = self.topology["ports"]
+        used = lab_ports(ports["ssh_base"], ports["link_base"], ports["per_lab"], self.labs)
+        settle_ports(self.root, self.address, used)
 
     def lab(self, lab_id: str) -> Lab:
         """Reads the lab's `needs` and the record of its machines. fwlab reports what is wrong with either."""

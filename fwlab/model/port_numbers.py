@@ -1,17 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each lab has its own ports on this host, and each checkout may shift them."""
+"""Each lab has its own ports on this host, and each checkout may shift them.
 
+By $FWLAB_PORT_OFFSET, else by the number in .fwlab/ports, which fwlab/host/ports.py chooses.
+"""
+
+import contextlib
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 from fwlab.model.errors import BadInput
 
+VARIABLE = "FWLAB_PORT_OFFSET"
+#: With these, each port of each lab is one that an ordinary user can have.
+LEAST, MOST = -20_000, 40_000
 
-def port_number(base: int, per_lab: int, lab_number: int, offset: int) -> int:
-    """A port by the fields of topology.yml, shifted by $FWLAB_PORT_OFFSET. Raises BadInput."""
-    wanted = os.environ.get("FWLAB_PORT_OFFSET") or "0"
-    try:
-        shift = int(wanted)
-    except ValueError as error:
-        message = f"FWLAB_PORT_OFFSET={wanted} is not a whole number"
-        raise BadInput(message, "export FWLAB_PORT_OFFSET=100") from error
-    return base + per_lab * lab_number + offset + shift
+
+def port_number(base: int, per_lab: int, lab_number: int, offset: int, chosen: int = 0) -> int:
+    """A port by the fields of topology.yml. `chosen`: the checkout's shift. Raises BadInput."""
+    wanted = wanted_shift()
+    return base + per_lab * lab_number + offset + (chosen if wanted is None else wanted)
+
+
+def lab_ports(ssh_base: int, link_base: int, per_lab: int, labs: Iterable[str]) -> list[int]:
+    """All that the machines of these labs (labNN-name) may use, before they are shifted."""
+    firsts = [base + per_lab * int(lab[3:5]) for base in (ssh_base, link_base) for lab in labs]
+    return [first + place for first in firsts for place in range(per_lab)]
+
+
+def wanted_shift() -> int | None:
+    """What $FWLAB_PORT_OFFSET says; None if it is unset. Raises BadInput."""
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return None
+    with contextlib.suppress(ValueError):
+        if LEAST <= (shift := int(wanted)) <= MOST:
+            return shift
+    raise BadInput(f"{VARIABLE}={wanted} is not a whole number from {LEAST} to {MOST}", f"export {VARIABLE}=100")
+
+
+def chosen_shift(state: Path) -> int:
+    """What the checkout with this folder of its state has chosen; 0 if nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((state / "ports").read_text())
+    return 0

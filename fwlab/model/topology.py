@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import ascii_lowercase
 from typing import Literal
 
+from pydantic import Field
+
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput
-from fwlab.model.port_numbers import port_number
+from fwlab.model.port_numbers import lab_ports, port_number
 
 Role = Literal["generator", "dut", "sink"]
 ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
@@ -21,6 +24,10 @@ class Ports(Frozen):
     ssh_base: int
     link_base: int
     per_lab: int
+
+    def of_labs(self, labs: Iterable[str]) -> list[int]:
+        """All that these labs' machines may use, before they are shifted."""
+        return lab_ports(self.ssh_base, self.link_base, self.per_lab, labs)
 
 
 class Clock(Frozen):
@@ -105,13 +112,14 @@ class Link(Frozen):
 
 
 class Topology(Frozen):
-    """The whole file. `cores`: the reference cores of `fwlab run --model`, by name."""
+    """The whole file. `port_shift`: what this checkout has chosen, which the file does not say."""
 
     ports: Ports
     clock: Clock
     machine: Machine
     nodes: dict[Role, Node]
     links: dict[str, Link]
+    port_shift: int = Field(default=0, exclude=True)
 
     def with_dut(self, system: str) -> Topology:
         """The same topology with a DUT that runs `system`. Raises BadInput if there is no such DUT."""
@@ -140,7 +148,7 @@ class Topology(Frozen):
         return self._port(self.ports.link_base, lab_number, self.links[link].ends[role].port_offset)
 
     def _port(self, base: int, lab_number: int, offset: int) -> int:
-        return port_number(base, self.ports.per_lab, lab_number, offset)
+        return port_number(base, self.ports.per_lab, lab_number, offset, self.port_shift)
 
     def end(self, link: str, role: Role) -> LinkEnd:
         """The node's end of a link. Raises KeyError."""

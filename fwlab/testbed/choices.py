@@ -49,11 +49,17 @@ def reject_other_system(lab_id: str, made: str | None, usable: Sequence[str], kn
 
 
 def topology_of(project: Project, lab: Lab) -> Topology:
-    """topology.yml with the DUT that the machines of `lab` have, or would have. Raises BadInput, CannotMeasure."""
-    from fwlab.checkout.project import load_topology
+    """topology.yml with the DUT and the ports that the machines of `lab` have, or would have.
+
+    Raises BadInput, CannotMeasure.
+    """
+    from fwlab.checkout.project import lab_ids, load_topology
+    from fwlab.host.ports import settle_ports
     from fwlab.testbed.machine_record import recorded_boxes
 
     topology = load_topology(project)
+    shift = settle_ports(project.root, topology.ports.address, topology.ports.of_labs(lab_ids(project)))
+    topology = topology.model_copy(update={"port_shift": shift})
     known, usable = topology.nodes["dut"].systems, lab.needs.systems
     made = topology.system_of(recorded_boxes(project, lab.id).get("dut", ""))
     chosen = chosen_system(usable, known)

@@ -7,9 +7,7 @@ The names of a checkout's machines come from its path, and its ports from FWLAB_
 import contextlib
 import fcntl
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,11 +16,9 @@ from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_errors_as
 from fwlab.checkout.project import Project, lab_ids, load_topology
+from fwlab.host.ports import free_shift
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.topology import Topology
 
-#: Offsets that are tried: above those that people and tests choose.
-FIRST_OFFSET, LAST_OFFSET, ATTEMPTS = 10_000, 28_000, 20
 #: What Vagrant and the instrument read of a checkout.
 FOLDERS, FILES = ("labs", "provision"), ("Vagrantfile", "topology.yml", "pyproject.toml")
 #: Held by the process whose machines these are.
@@ -48,7 +44,8 @@ def own_machines(project: Project) -> Iterator[Project]:
     try:
         with write_errors_as(top, CannotMeasure):
             _fill(project, top)
-        os.environ["FWLAB_PORT_OFFSET"] = str(_free_offset(load_topology(project), len(lab_ids(project))))
+        ports = load_topology(project).ports
+        os.environ["FWLAB_PORT_OFFSET"] = str(free_shift(ports.address, ports.of_labs(lab_ids(project))))
         yield Project(top)
     finally:
         _remove(top)
@@ -87,24 +84,3 @@ def _remove(top: Path) -> None:
             ["vagrant", "destroy", "-f"], cwd=top, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     shutil.rmtree(top, ignore_errors=True)
-
-
-def _free_offset(topology: Topology, labs: int) -> int:
-    """An offset with which no port of any lab is taken. Raises CannotMeasure."""
-    ports, step = topology.ports, topology.ports.per_lab * (labs + 2)
-    bases = [port + place for port in (ports.ssh_base, ports.link_base) for place in range(step)]
-    for _ in range(ATTEMPTS):
-        offset = random.randrange(FIRST_OFFSET, LAST_OFFSET, step)
-        if all(_free(ports.address, port + offset) for port in bases):
-            return offset
-    raise CannotMeasure("no range of ports is free for a worker's machines", "end what listens on many ports")
-
-
-def _free(address: str, port: int) -> bool:
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-        with socket.socket(socket.AF_INET, kind) as probe:
-            try:
-                probe.bind((address, port))
-            except OSError:
-                return False
-    return True

@@ -33,7 +33,7 @@ from fwlab.model.topology import Role
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
+TOPOLOGY = load_topology(PROJECT).model_copy(update={"port_shift": 0})
 LAB = "lab03-ipset"
 STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 #: Processes that share the tests are numbered from 0; the ports of two are so far apart.
