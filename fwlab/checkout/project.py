@@ -105,6 +105,15 @@ def lab_ids(project: Project) -> list[str]:
     return sorted(path.parent.name for path in project.labs.glob("lab[0-9][0-9]-*/lab.yml"))
 
 
+def lab_named(project: Project, name: str) -> str:
+    """The lab of this name, of which the beginning is enough: lab03. Raises BadInput."""
+    there = lab_ids(project)
+    meant = [lab for lab in there if lab == name or lab.startswith(f"{name}-")]
+    if len(meant) != 1:
+        raise BadInput(f"unknown lab {name}; there are: {', '.join(there) or 'none'}", "fwlab list")
+    return meant[0]
+
+
 def is_measured(project: Project, lab_id: str) -> bool:
     """Whether results/ has a published run of the lab. Without one the lab has no ranges and gives no verdicts."""
     return any((project.root / "results" / lab_id).glob("published*.json"))

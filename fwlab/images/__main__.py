@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.project import Project, find_project, lab_named
 from fwlab.host.environment import accelerator, cache_directory
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
 from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes
@@ -74,13 +74,15 @@ def main() -> int:
     programs = Subprocesses()
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
     try:
+        # Both now, not after minutes.
+        lab = lab_named(find_project(Path(__file__)), arguments.lab) if arguments.lab else None
         if arguments.export is not None:
-            require_new(arguments.export)  # now, not after minutes
+            require_new(arguments.export)
         vagrant = None if arguments.no_vagrant else programs
         if arguments.imported is not None:
             boxes = _import(arguments.imported, vagrant)
         else:
-            boxes = _build(arguments.images, arguments.lab, programs, pool, vagrant)
+            boxes = _build(arguments.images, lab, programs, pool, vagrant)
         if arguments.export is not None:
             export_boxes(cache_directory(), boxes, arguments.export.absolute(), say)
         return 0
