@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What the plug-in adds to the provider's actions, as middleware.
 
+require "delegate"
 require "vagrant-libvirt/action"
 
 module FirewallLab
@@ -11,6 +12,14 @@ module FirewallLab
     def self.create(hook) = hook.after(Provided::CreateNetworkInterfaces, Continue)
     def self.halt(hook) = hook.before(Provided::ShutdownDomain, PowerOff)
     def self.after(hook) = hook.append(Record)
+
+    # Leaves out the settings of each machine and the progress of each copy: over a hundred lines a lab.
+    class Quiet < SimpleDelegator
+      def info(message, *, **) = message.to_s.match?(/\A +(--|->) /) ? nil : super
+      def clear_line(*) = nil
+      def report_progress(*, **) = nil
+      def rewriting = yield(self)
+    end
 
     class Base
       def initialize(app, _env) = @app = app
@@ -26,7 +35,10 @@ module FirewallLab
     # A command prepares all its machines at once; this is for those that are named by an ID or a pattern.
     class Prepare < Base
       def call(env)
-        plan(env).prepare([name(env)], restart: env[:action_name] == :machine_action_reload) if ours?(env)
+        if ours?(env)
+          plan(env).prepare([name(env)], restart: env[:action_name] == :machine_action_reload)
+          env[:ui] = Quiet.new(env[:ui])
+        end
         @app.call(env)
       end
     end

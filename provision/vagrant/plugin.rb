@@ -61,7 +61,7 @@ module FirewallLab
 
     def initialize(root)
       @root = root
-      @ready = []
+      @ready, @started = [], []
       @mutex = Mutex.new # Vagrant starts machines in threads
       @data = JSON.parse(fwlab("plan"), symbolize_names: true)
     end
@@ -81,6 +81,23 @@ module FirewallLab
         fwlab("prepare", *("--restart" if restart), *names)
         @ready += names
       end
+    end
+
+    # The labs that a command starts.
+    attr_accessor :started
+
+    # Who measures with this lab's machines, in words; nil if nobody. A session locks the file, and says in it who it is
+    # (fwlab/testbed/session_lock.py).
+    def session(lab)
+      File.open(File.join(@root, ".fwlab", lab, "session.lock")) do |file|
+        next if file.flock(File::LOCK_EX | File::LOCK_NB)
+
+        "`%<command>s` (pid %<pid>s, since %<since>s)" % JSON.parse(file.read, symbolize_names: true)
+      end
+    rescue JSON::ParserError, KeyError
+      "another command"
+    rescue SystemCallError
+      nil
     end
 
     # What a command of fwlab.machines prints. Raises Problem with its error.
@@ -134,6 +151,8 @@ module FirewallLab
   # either, hence `prepend`.
   module LabNames
     ALL_MACHINES = %w[up halt destroy status reload suspend resume provision snapshot sshconfig].freeze
+    # These would end what a session measures.
+    ENDING = %w[halt destroy reload suspend snapshot].freeze
 
     # `vagrant up` alone would start no machine, and not say which labs there are.
     def parse_options(*)
@@ -146,13 +165,25 @@ module FirewallLab
       warning = Versions.warning(Vagrant::VERSION, Versions.provider)
       @env.ui.warn(warning) if warning && fwlab_command == "up"
       names = Array(names).flat_map { |name| expand(name.to_s) }
+      refuse_while_measured(plan, names) if ENDING.include?(fwlab_command)
       if %w[up reload].include?(fwlab_command)
         plan.prepare(names & plan.machines.keys, restart: fwlab_command == "reload")
       end
+      plan.started |= names.filter_map { |name| plan.machines.dig(name, :lab) } if fwlab_command == "up"
       super(names, options, &block)
     end
 
     private
+
+    def refuse_while_measured(plan, names)
+      return if (@argv & %w[-f --force]).any? || self.class.name.end_with?("::List")
+
+      chosen = names.empty? ? plan.machines : plan.machines.slice(*names)
+      chosen.map { |_, machine| machine[:lab] }.uniq.each do |lab|
+        holder = plan.session(lab) or next
+        raise Problem.new("#{lab} is in use by #{holder}", "wait for it, or end it with Ctrl-C where it runs")
+      end
+    end
 
     def fwlab_plan = Plan.of(@env)
 
@@ -175,6 +206,15 @@ module FirewallLab
       labs = fwlab_plan[:labs]
       near = labs.find { |lab| message[/lab\d+/] == lab[/lab\d+/] } || labs.first || "LAB"
       Problem.new("#{message}; the labs are: #{labs.join(', ')}", "vagrant up #{near}")
+    end
+  end
+
+  # `vagrant up` ends with what to type.
+  module Closing
+    def batch(*)
+      super.tap do
+        Plan.of(self)&.started&.each { |lab| ui.info("#{lab} is up: `fwlab run #{lab}`, or `vagrant ssh #{lab}`") }
+      end
     end
   end
 
@@ -210,4 +250,5 @@ module FirewallLab
 
   Vagrant::Plugin::V2::Command.prepend(LabNames)
   Vagrant::Environment.prepend(NoMachinesPlugins)
+  Vagrant::Environment.prepend(Closing)
 end

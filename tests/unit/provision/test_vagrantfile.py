@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_a_wrong_name_is_an_error_of_vagrants(inside: dict[str, Any], command: s
 def test_without_fwlab_the_next_command_is_make_setup(checkout: Path) -> None:
     (checkout / ".venv").unlink()
     done = vagrant(checkout, "status")
-    assert done.returncode == 2
+    assert done.returncode == 2, done.stderr
     assert f"there is no .venv in {checkout}\n  next: make setup\n" in done.stdout + done.stderr
 
 
@@ -136,7 +137,7 @@ def test_without_fwlab_the_next_command_is_make_setup(checkout: Path) -> None:
 def test_missing_boxes_are_named_before_anything_is_made(checkout: Path) -> None:
     done = vagrant(checkout, "up", LAB, FWLAB_LIBVIRT_URI="test:///default")
     said = done.stdout + done.stderr
-    assert done.returncode == 2
+    assert done.returncode == 2, done.stderr
     assert said.count("boxes are not built (generator, dut-linux, sink): run `make boxes`\n  next: make boxes") == 1
 
 
@@ -148,7 +149,7 @@ def test_the_way_to_the_box_of_a_dut_is_named(checkout: Path) -> None:
     hint = "packer/build dut-freebsd; or without it, on linux only: FWLAB_DUT=linux and the same command"
     said = f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built\n  next: {hint}\n"
     assert said in done.stdout + done.stderr
-    assert done.returncode == 2
+    assert done.returncode == 2, done.stderr
 
 
 # ---- the plug-in -------------------------------------------------------------------------------------------------
@@ -274,3 +275,35 @@ def test_a_guest_that_does_not_shut_down_is_powered_off(checkout: Path) -> None:
         """,
     )
     assert found == [False, ["does not shut down within 60 s: switching it off"]]
+
+
+def test_up_ends_with_what_to_type_and_without_the_providers_settings(checkout: Path) -> None:
+    said = shown(
+        checkout,
+        f"""
+        require "#{{Dir.pwd}}/provision/vagrant/actions"
+        said = []
+        [ui, environment.ui].each {{ |one| one.define_singleton_method(:info) {{ |line, *| said << line }} }}
+        quiet = FirewallLab::Actions::Quiet.new(ui)
+        [" -- Memory: 1024M", "    -> value=-global, ", "Starting domain."].each {{ |line| quiet.info(line) }}
+        quiet.rewriting {{ |one| one.info("Uploading") }}
+        FirewallLab::Plan.of(environment).started = ["{LAB}"]
+        environment.batch {{ |_| }}
+        said
+        """,
+    )
+    assert said == ["Starting domain.", "Uploading", f"{LAB} is up: `fwlab run {LAB}`, or `vagrant ssh {LAB}`"]
+
+
+def test_what_is_measured_is_ended_only_by_force(checkout: Path) -> None:
+    path = checkout / ".fwlab" / LAB / "session.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"lab": LAB, "command": "fwlab run lab03", "pid": 12, "since": "10:00:00"}))
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = [vagrant(checkout, *words.split()) for words in ("halt", f"snapshot restore {LAB} one")]
+        forced = vagrant(checkout, "destroy", "-f", LAB)
+    for done in refused:
+        assert done.returncode == 2, done.stderr
+        assert f"{LAB} is in use by `fwlab run lab03` (pid 12, since 10:00:00)" in done.stderr
+    assert forced.returncode == 0, forced.stderr
