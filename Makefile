@@ -8,7 +8,7 @@ TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
 
 .PHONY: help setup boxes lab labs bundle guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
-	lint readme figures ranges clean
+	image lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
@@ -18,6 +18,7 @@ help:
 	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make boxes EXPORT=folder    also copy them there; IMPORT=folder: take them from there and build nothing'
+	@echo 'make image                  a container image with all of this (guides/hosts.md); IMPORT=folder: with these boxes'
 	@echo 'make test-offline coverage  only linters and offline tests; the offline tests with their coverage'
 	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
 	@echo 'make nested-host            the real testbed on an emulated host with KVM (results/nested-host); takes hours'
@@ -32,6 +33,13 @@ setup:
 
 boxes: setup
 	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')
+
+# With whichever program is here; it needs nothing else of this host. IMAGE: its name.
+IMAGE ?= fwlab
+BUILDER ?= $(firstword $(foreach program,podman buildah docker,$(if $(shell command -v $(program)),$(program))))
+image:
+	@[ -n '$(BUILDER)' ] || { echo 'make image: install podman, buildah or docker' >&2; exit 2; }
+	$(BUILDER) build --tag $(IMAGE) --file Containerfile $(if $(IMPORT),--build-context boxes='$(abspath $(IMPORT))') .
 
 lab: boxes
 	$(FWLAB) run $(LAB)

@@ -66,7 +66,8 @@ class SavedMachine:
                 let_in = pool.submit(self._let_in)
                 virsh("snapshot-delete", self._domain, SNAPSHOT)
                 let_in.result()
-            self._file(STATE).touch()  # the states that were not used for longest are removed first
+            with contextlib.suppress(OSError):  # one that came with a container's image is only read
+                self._file(STATE).touch()  # the states that were not used for longest are removed first
         except UNUSABLE as error:
             self.warnings.append(f"the saved state cannot be used, so it boots: {error}")
             self._undo(disk)

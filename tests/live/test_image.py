@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The container image, built by `make image` and run without privileges, capabilities and network.
+
+FWLAB_LIVE_IMAGE=NAME tests an image that was built before. Where no registry can be reached, the image that it begins
+with is made from packages. The settings below are for hosts whose limits and cgroups are those of a container.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import LAB, ROOT
+
+pytestmark = [pytest.mark.live, pytest.mark.thorough, pytest.mark.timeout(7200)]
+
+BASE = "docker.io/library/debian:12-slim"
+CONTAINERS_CONF = """
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+"""
+STORAGE_CONF = '[storage]\ndriver = "vfs"\ngraphroot = "{top}/storage"\nrunroot = "{top}/run"\n'
+MEASURED = f"vagrant up {LAB} >&2 && fwlab run {LAB} raw-drop --json"
+
+
+class Podman:
+    """Podman with storage of its own below `top`."""
+
+    image = os.environ.get("FWLAB_LIVE_IMAGE", "fwlab-live")
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.environment = dict(os.environ)
+        if "FWLAB_LIVE_IMAGE" not in os.environ:
+            (top / "containers.conf").write_text(CONTAINERS_CONF)
+            (top / "storage.conf").write_text(STORAGE_CONF.format(top=top))
+            more = {"CONTAINERS_CONF": "containers.conf", "CONTAINERS_STORAGE_CONF": "storage.conf"}
+            self.environment |= {name: str(top / file) for name, file in more.items()}
+            self.environment["BUILDAH_ISOLATION"] = "chroot"
+
+    def call(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+
+    def done(self, *argv: str) -> str:
+        done = self.call(*argv)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout.strip()
+
+    def build(self) -> None:
+        certificates = "/etc/ssl/certs/ca-certificates.crt"
+        hooks = [f"cp -P --parents {path} $1 || true" for path in ("/etc/pip.conf", "/etc/apt/apt.conf.d/99*")]
+        customize = [f"--customize-hook={hook}" for hook in (*hooks, f"cp {certificates} $1{certificates}")]
+        tar, boxes = str(self.top / "base.tar"), str(self.top / "boxes")
+        self.done("mmdebstrap", "--variant=minbase", "--include=ca-certificates", *customize, "bookworm", tar)
+        self.done("podman", "import", "--quiet", tar, BASE)
+        self.done("packer/build", "--no-vagrant", "--export", boxes)
+        self.done("make", "image", "BUILDER=podman", f"IMAGE={self.image}", f"IMPORT={boxes}")
+
+    def command(self, user: int, *words: str, script: str, name: str = "") -> list[str]:
+        """Without a network and, unless as root, without any capability."""
+        alone = ("--network=none", *(("--cap-drop=ALL",) if user else ()), *(("--name", name) if name else ()))
+        return ["podman", "run", "--rm", *alone, f"--user={user}", *words, self.image, "sh", "-c", script]
+
+
+@pytest.fixture(scope="module")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    lacking = [name for name in ("podman", "runc", "mmdebstrap") if shutil.which(name) is None]
+    if lacking or os.getuid() != 0:
+        pytest.skip(f"needs root and: {', '.join(lacking)}")
+    top = tmp_path_factory.mktemp("image")
+    found = Podman(top)
+    if "FWLAB_LIVE_IMAGE" not in os.environ:
+        found.build()
+    yield found
+    if "FWLAB_LIVE_IMAGE" not in os.environ:
+        found.done("podman", "rmi", "--all", "--force")
+
+
+def volume(top: Path, user: int) -> Path:
+    folder = top / f"work-{user}"
+    folder.mkdir()
+    os.chown(folder, user, user)
+    return folder
+
+
+@pytest.mark.parametrize("user", [1000, 4242, 0])
+def test_anybody_measures_what_is_published(podman: Podman, tmp_path: Path, user: int) -> None:
+    work = volume(tmp_path, user)
+    done = podman.call(*podman.command(user, f"--volume={work}:/srv/work", script=MEASURED))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert f"{LAB} is up: `fwlab run {LAB}`" in done.stderr
+    assert '"verdict": "pass"' in done.stdout
+    report = work / "reports" / LAB / "report.html"
+    assert report.stat().st_uid == user
+    assert (work / LAB / "README.md").stat().st_uid == user
+
+
+def test_two_containers_measure_at_once(podman: Podman) -> None:
+    commands = [podman.command(user, script=MEASURED) for user in (1000, 4242)]
+    running = [
+        subprocess.Popen(one, env=podman.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for one in commands
+    ]
+    for process in running:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors[-3000:]
+        assert '"verdict": "pass"' in out
+
+
+def test_sigterm_ends_what_runs(podman: Podman) -> None:
+    command = podman.command(1000, script=f"exec fwlab run {LAB}", name="fwlab-live-term")
+    process = subprocess.Popen(
+        command, env=podman.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    said = ""
+    while "vagrant up" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    podman.done("podman", "kill", "--signal", "TERM", "fwlab-live-term")
+    out, errors = process.communicate()
+    assert process.returncode == 128 + signal.SIGHUP, out + said + errors
+    assert "everything that this command started has been stopped" in errors
+
+
+def test_a_volume_of_another_user_is_refused_in_a_sentence(podman: Podman, tmp_path: Path) -> None:
+    work = volume(tmp_path, 4242)
+    done = podman.call(*podman.command(1000, f"--volume={work}:/srv/work", script="true"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "fwlab: user 1000 cannot write to /srv/work, which belongs to user 4242\n"
+        "  next: docker run --user 4242:4242 …\n"
+    )
+
+
+def test_root_without_capabilities_is_refused_in_a_sentence(podman: Podman) -> None:
+    done = podman.call(*podman.command(0, "--cap-drop=ALL", script="true"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fwlab: root's libvirt needs the capability SETPCAP\n  next: ")
+
+
+def test_runc_runs_it_from_a_root_that_is_only_read(podman: Podman, tmp_path: Path) -> None:
+    """As another user, who has an entry neither in passwd nor in group."""
+    root = podman.done("podman", "image", "mount", podman.image)
+    told = json.loads(podman.done("podman", "image", "inspect", podman.image))[0]["Config"]
+    podman.done("runc", "spec", "--bundle", str(tmp_path))
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["root"] = {"path": root, "readonly": True}
+    config["process"] |= {
+        "terminal": False,
+        "user": {"uid": 4242, "gid": 4242},
+        "env": told["Env"],
+        "args": [*told["Entrypoint"], "sh", "-c", MEASURED],
+        "capabilities": {},
+        "rlimits": [{"type": "RLIMIT_NOFILE", "hard": 4096, "soft": 4096}],
+    }
+    config["mounts"] += [
+        {"destination": where, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=1777"]}
+        for where in ("/home", "/tmp")
+    ]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    name = f"fwlab-live-{os.getpid()}"
+    try:
+        done = podman.call("runc", "run", "--bundle", str(tmp_path), name)
+    finally:
+        podman.call("runc", "delete", "--force", name)
+        podman.call("podman", "image", "unmount", podman.image)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert '"verdict": "pass"' in done.stdout
