@@ -26,7 +26,7 @@ from typing import Any
 from fwlab.checkout.project import Project, find_project, lab_named
 from fwlab.host.environment import accelerator, cache_directory
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
-from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes
+from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, remove_old
 from fwlab.images.build import Builder, full_kernel_wanted
 from fwlab.images.freebsd import FREEBSD_URL, default_images, freebsd_image, left_out
 from fwlab.images.programs import Subprocesses, require_programs
@@ -42,10 +42,14 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def vagrant_boxes() -> Path:
+    """Where Vagrant keeps boxes."""
+    return Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d") / "boxes"
+
+
 def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
     """Add a box unless Vagrant has one of that name; the name contains the content key. Raises BuildError."""
-    home = Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d")
-    if any((home / "boxes" / entry["box"]).rglob("box.img")):
+    if any((vagrant_boxes() / entry["box"]).rglob("box.img")):
         return
     say(f"{entry['box']}: adding it to Vagrant")
     command = ["vagrant", "box", "add", "--force", "--provider", "libvirt", "--name", entry["box"], entry["path"]]
@@ -148,6 +152,7 @@ def _use(project: Project, boxes: Boxes, vagrant: Subprocesses | None, without: 
         for box in boxes.values():
             add_to_vagrant(box, vagrant)
     add_boxes(project, boxes, without=[image for image in without if image not in boxes])
+    remove_old(cache_directory(), vagrant_boxes(), boxes)
 
 
 if __name__ == "__main__":
