@@ -157,6 +157,11 @@ class Numbers:
         inside = sum(count for stack, count in stacks.items() if set(functions) & set(stack.split(";")))
         return 100 * inside / sum(stacks.values())
 
+    def minutes(self, system: str = "linux") -> float:
+        """How long the published cases of a system took to measure, with machines that were up."""
+        runs = [run for run in self._runs if run.dut.system == system]
+        return sum(measured.wall_s for run in runs for measured in run.cases) / 60
+
     def lowest(self, sweep: str) -> float:
         """Cost of a sweep's cheapest case."""
         return min(self._costs(sweep))
