@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fwlab.host.environment import timeout_scale
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import vcpu_throttle
@@ -25,6 +26,9 @@ from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
 
 #: What to do where ptrace is denied. With a scope of 1, QEMU allows it itself (provision/host/qemu-traceable).
 UNTRACEABLE = "run as the user who ran `vagrant up`; unless you are root, kernel.yama.ptrace_scope must be 0 or 1"
+
+#: How long a program may take to become QEMU (s).
+PATIENCE_S = 10
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,12 @@ def try_throttling(emulator: str) -> None:
     except OSError as error:
         raise CannotMeasure(f"cannot start {emulator}: {error.strerror}", "make setup") from error
     try:
+        deadline = time.monotonic() + PATIENCE_S * timeout_scale()
         while not _is_qemu(process.pid):  # the program may be a script that becomes QEMU
             if process.poll() is not None:
                 raise CannotMeasure(f"{emulator} ended with exit code {process.returncode}", "make setup")
+            if time.monotonic() > deadline:
+                raise CannotMeasure(f"{emulator} did not become QEMU within {PATIENCE_S} s", "make setup")
             time.sleep(0.01)
         with _in_slices(process.pid, process.pid, Level(0.5, 0.001)):
             pass

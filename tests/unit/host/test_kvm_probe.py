@@ -25,6 +25,7 @@ from tests.fakes.programs import program
 QEMU = """#!/bin/sh
 cd {folder}
 [ "$1" != --version ] || {{ cat version; exit 0; }}
+[ "$2" != none ] || exit 1  # doctor wants to throttle a QEMU without a machine
 echo x >>starts
 . ./says
 """

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.model.errors import CannotMeasure
-from fwlab.testbed import vcpu_throttle
+from fwlab.testbed import throttle, vcpu_throttle
 from fwlab.testbed.kinds.virtual import OPEN_LOOP
 from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
 from fwlab.testbed.throttle import Levels, Throttle, throttled, try_throttling
@@ -282,3 +282,12 @@ def test_a_qemu_without_a_machine_shows_whether_throttling_is_allowed() -> None:
 def test_a_qemu_that_does_not_start(program: str, words: str) -> None:
     with pytest.raises(CannotMeasure, match=words):
         try_throttling(program)
+
+
+def test_a_program_that_never_becomes_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = tmp_path / "waits"
+    waits.write_text("#!/bin/sh\nexec sleep 600\n")
+    waits.chmod(0o755)
+    monkeypatch.setattr(throttle, "PATIENCE_S", 0)
+    with pytest.raises(CannotMeasure, match="did not become QEMU within 0 s"):
+        try_throttling(str(waits))
