@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from fwlab.cli import EXIT_INTERRUPTED
 
 from .conftest import LAB, ROOT
 
@@ -133,7 +134,7 @@ def test_sigterm_ends_what_runs(podman: Podman) -> None:
         said += line
     podman.done("podman", "kill", "--signal", "TERM", "fwlab-live-term")
     out, errors = process.communicate()
-    assert process.returncode == 128 + signal.SIGHUP, out + said + errors
+    assert process.returncode == EXIT_INTERRUPTED, out + said + errors
     assert "everything that this command started has been stopped" in errors
 
 
