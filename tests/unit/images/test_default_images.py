@@ -22,6 +22,8 @@ def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A checkout with a lab on Linux, one on either system, and one on FreeBSD."""
     for name in (freebsd.FREEBSD_URL, freebsd.FREEBSD_SHA256, "FWLAB_DUT"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("FWLAB_CACHE", "VAGRANT_HOME"):  # old boxes are removed there
+        monkeypatch.setenv(name, str(tmp_path / name))
     for lab, systems in (("lab03-ipset", None), ("lab08-pf", ["freebsd", "linux"]), ("lab13-x", ["freebsd"])):
         (tmp_path / "labs" / lab).mkdir(parents=True)
         needs = {"systems": systems} if systems else {}
@@ -70,12 +72,16 @@ def test_what_works_without_it_is_said_once(labs: Project) -> None:
 
 @pytest.mark.parametrize("named", [[], ["sink", "dut-freebsd"]], ids=["by default", "by name"])
 def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
-    labs: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: list[str]
+    labs: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    named: list[str],
 ) -> None:
     def ready_box(builder: Builder, image: str) -> dict[str, str]:
         if image == "dut-freebsd":
             raise SourceError(f"{builder.freebsd.url}: no route", "download it by other means")
-        return {"box": f"fwlab-{image}-0"}
+        return {"box": f"fwlab-{image}-0", "path": str(tmp_path / image)}
 
     monkeypatch.setattr(Builder, "ready_box", ready_box)
     nothing = lambda *_: None  # noqa: E731
