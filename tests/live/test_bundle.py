@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A student's walk through an exercise from the bundle alone: its files, its fwlab, on the machines that are up."""
+"""A student's walk through an exercise from the bundle alone: its files, its fwlab, its machines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 import shutil
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fwlab.grading.student_bundle import write_bundle
+from tests import ROOT
 
 from .conftest import LAB, PROJECT, STAND, Checkout
 
@@ -24,23 +26,28 @@ SOLVED = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 
 
 class Unpacked(Checkout):
-    """The bundle in a folder of its own, with the record of the machines that another checkout has started."""
+    """The bundle in a folder of its own, with the boxes and the packages of this checkout."""
 
-    def __init__(self, top: Path, machines_of: Checkout) -> None:
+    def __init__(self, top: Path) -> None:
         super().__init__(top)
-        shutil.copytree(machines_of.top / ".fwlab", top / ".fwlab")
-        self.environment = {**machines_of.environment, "PYTHONPATH": str(top)}
+        (top / ".fwlab").mkdir()
+        shutil.copy(ROOT / ".fwlab" / "images.json", top / ".fwlab")
+        (top / ".venv").symlink_to(sys.prefix)
+        self.environment["PYTHONPATH"] = str(top)
 
     def fwlab_command(self, *words: str) -> list[str]:  # type: ignore[override]
         return [sys.executable, "-c", START.format(top=str(self.top)), *words]
 
 
 @pytest.fixture
-def student(lab: Checkout, tmp_path: Path) -> Unpacked:
+def student(tmp_path: Path) -> Iterator[Unpacked]:
     labs = list(dict.fromkeys([LAB, STAND]))
     with tarfile.open(write_bundle(PROJECT, labs, tmp_path)) as tar:
         tar.extractall(tmp_path, filter="data")
-    return Unpacked(tmp_path / f"fwlab-{'-'.join(labs)}", lab)
+    unpacked = Unpacked(tmp_path / f"fwlab-{'-'.join(labs)}")
+    unpacked.vagrant("up", STAND)
+    yield unpacked
+    unpacked.vagrant("destroy", "-f", STAND)
 
 
 def test_an_exercise_is_started_predicted_failed_and_solved(student: Unpacked) -> None:
