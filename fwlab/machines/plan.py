@@ -240,7 +240,7 @@ class Plan:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.key = hardware.checkout_key(self.root)
-        self.prefix = f"fwlab-{self.key}-"
+        self.prefix = hardware.domain_prefix(self.root)
         topology = read_yaml_file(self.root / "topology.yml", "topology.yml")
         self.topology: Mapping[str, Any] = topology if isinstance(topology, dict) else {}
         try:

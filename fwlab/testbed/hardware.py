@@ -62,6 +62,11 @@ def checkout_key(root: Path) -> str:
     return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:8]
 
 
+def domain_prefix(root: Path) -> str:
+    """What libvirt's names of this checkout's machines begin with. The name of the machine in Vagrant follows."""
+    return f"fwlab-{checkout_key(root)}-"
+
+
 def device_name(key: str, lab_id: str, index: int) -> str:
     """The NIC that the project makes for link `index` of a lab. `key`: the checkout's."""
     return f"fwl-{key[:6]}-{lab_id[3:5]}{index}"

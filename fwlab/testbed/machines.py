@@ -17,7 +17,7 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
 from fwlab.testbed.choices import link_kinds, reject_missing_boxes, reject_other_links
-from fwlab.testbed.hardware import checkout_key
+from fwlab.testbed.hardware import domain_prefix
 from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of, virsh
@@ -72,7 +72,7 @@ class Machines:
         """By role, the state of each of the lab's machines, in libvirt's words; none if libvirt does not answer."""
         lines = virsh("list", "--all", timeout_s=30).stdout.splitlines()  # number, name, state
         found = {fields[1]: fields[2].strip() for line in lines if len(fields := line.split(maxsplit=2)) == 3}
-        prefix = f"fwlab-{checkout_key(self._project.root)}-{self._lab.id}"
+        prefix = domain_prefix(self._project.root) + self._lab.id
         domains: dict[Role, str] = {role: prefix if role == "dut" else f"{prefix}-{role}" for role in ROLES}
         return {role: found[domain] for role, domain in domains.items() if domain in found}
 

@@ -22,7 +22,7 @@ from fwlab.images.boxes import kernels_of_boxes
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
-from fwlab.testbed.hardware import HOST_CHANGES, checkout_key, device_name
+from fwlab.testbed.hardware import HOST_CHANGES, checkout_key, device_name, domain_prefix
 from fwlab.testbed.host_file import NAME, HostFile, load_host_file
 from fwlab.testbed.host_links.changes import Change, HostLinkKind, LinkOnHost
 from fwlab.testbed.link_kinds import LINKS
@@ -230,7 +230,7 @@ class HostLinks:
             raise CannotMeasure(message, f"vagrant destroy -f {lab_id}")
 
     def _machines(self, lab_id: str) -> str:
-        return f"fwlab-{checkout_key(self.project.root)}-{lab_id}"
+        return domain_prefix(self.project.root) + lab_id
 
     def _read_file(self) -> HostFile:
         return load_host_file(self.project, self.topology)
