@@ -13,7 +13,7 @@ from fwlab.model.errors import BadInput
 
 VARIABLE = "FWLAB_PORT_OFFSET"
 #: With these, each port of each lab is one that an ordinary user can have.
-LEAST, MOST = -20_000, 40_000
+MIN_SHIFT, MAX_SHIFT = -20_000, 40_000
 
 
 def port_number(base: int, per_lab: int, lab_number: int, offset: int, chosen: int = 0) -> int:
@@ -34,9 +34,9 @@ def wanted_shift() -> int | None:
     if not wanted:
         return None
     with contextlib.suppress(ValueError):
-        if LEAST <= (shift := int(wanted)) <= MOST:
+        if MIN_SHIFT <= (shift := int(wanted)) <= MAX_SHIFT:
             return shift
-    raise BadInput(f"{VARIABLE}={wanted} is not a whole number from {LEAST} to {MOST}", f"export {VARIABLE}=100")
+    raise BadInput(f"{VARIABLE}={wanted} is not a whole number from {MIN_SHIFT} to {MAX_SHIFT}", f"export {VARIABLE}=100")
 
 
 def chosen_shift(state: Path) -> int:
