@@ -36,7 +36,9 @@ def wanted_shift() -> int | None:
     with contextlib.suppress(ValueError):
         if MIN_SHIFT <= (shift := int(wanted)) <= MAX_SHIFT:
             return shift
-    raise BadInput(f"{VARIABLE}={wanted} is not a whole number from {MIN_SHIFT} to {MAX_SHIFT}", f"export {VARIABLE}=100")
+    raise BadInput(
+        f"{VARIABLE}={wanted} is not a whole number from {MIN_SHIFT} to {MAX_SHIFT}", f"export {VARIABLE}=100"
+    )
 
 
 def chosen_shift(state: Path) -> int:
