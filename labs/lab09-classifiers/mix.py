@@ -35,6 +35,10 @@ COLD = [
     ("198.18.30.5", "198.18.30.90", 100, 1023),
     ("198.18.40.1", "198.18.40.200", 8000, 8999),
     ("198.18.50.7", "198.18.50.99", 2000, 2999),
+    ("198.18.25.0", "198.18.26.255", 4000, 4099),
+    ("198.18.32.5", "198.18.32.90", 1100, 1999),
+    ("198.18.42.1", "198.18.42.200", 9000, 9999),
+    ("198.18.52.7", "198.18.52.99", 2500, 3499),
 ]
 
 
@@ -142,7 +146,7 @@ def tenants(chance, first, count, step):
 
 @scene
 def hot(chance, first, count, step):
-    """Packets of one rule, and a tenth of four others. Neighbours: its exception, and what is around the others."""
+    """Packets of one rule, and a tenth of eight others. Neighbours: its exception, and what is around the others."""
     sources = [host for host in hosts(first, count, step) if not 100 <= host - int(IPv4Address("198.18.64.0")) < 120]
     blocked = [(source, 5000 + 7 * place % 1000) for place, source in enumerate(sources)]
     exception = hosts("198.18.64.100", 20, 1)
@@ -150,7 +154,7 @@ def hot(chance, first, count, step):
     around = []
     for low, high, lowest, highest in COLD:
         ends = int(IPv4Address(low)), int(IPv4Address(high))
-        blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(12)]
+        blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(6)]
         around += [(ends[0] - 1, lowest), (ends[1] + 1, highest), (ends[0], lowest - 1), (ends[1], highest + 1)]
     for turn, source in enumerate(spread(sources, 60)):
         around += [(source, 4999), (source, 6001 + below(chance, 2000) if turn % 4 == 3 else 6000)]
