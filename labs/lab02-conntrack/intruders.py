@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets that must not reach the web servers: to other ports than 80, some of them from port 80."""
+"""Packets that must not reach the web servers, to other ports than 80, and SYNs to hosts that are closed or not."""
 
 import random
+from ipaddress import IPv4Address
 
 from trex_stl_lib.api import IP, TCP, UDP, Ether, STLPktBuilder, STLStream, STLTXCont
 
@@ -11,6 +12,8 @@ SHORTEST = 60
 WINDOW, OPTIONS = 64240, [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (0, 0)), ("NOP", None), ("WScale", 7)]
 #: Ports from which clients connect, and closed ones.
 OWN, CLOSED = range(1024, 65536), range(81, 65536)
+SERVER = int(IPv4Address("198.19.32.1"))
+TEN = [int(IPv4Address("198.19.48.5")) + 13 * place for place in range(10)]
 
 
 class Intruders:
@@ -18,40 +21,46 @@ class Intruders:
 
     def get_streams(self, direction=0, draw=1, **kwargs):
         """SYNs from a client's port and from port 80, and a UDP packet, each to a port of a web server other than 80.
+        Then SYNs to port 80 of ten closed hosts, and of a host between each and the next.
 
-        `draw` draws which of the clients' addresses they come from, all ports, and what a client draws.
+        `draw` draws which of the clients' addresses they come from, all ports, the hosts between, and what a client
+        draws.
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
         wanted = [
-            syn(chance, one_of(OWN, chance)),
-            syn(chance, 80),
-            UDP(sport=80, dport=one_of(CLOSED, chance)),
+            ("intruders 0", SERVER, syn(chance, one_of(OWN, chance), one_of(CLOSED, chance))),
+            ("intruders 1", SERVER, syn(chance, 80, one_of(CLOSED, chance))),
+            ("intruders 2", SERVER, UDP(sport=80, dport=one_of(CLOSED, chance))),
         ]
+        for number, host in enumerate(TEN):
+            other = host + 1 + int(12 * chance.random())
+            wanted.append((f"closed {number}", host, syn(chance, one_of(OWN, chance), 80)))
+            wanted.append((f"others {number}", other, syn(chance, one_of(OWN, chance), 80)))
         return [
             STLStream(
-                name=f"intruders {number}",
-                packet=STLPktBuilder(pkt=sent(f"198.18.32.{1 + int(254 * chance.random())}", transport)),
+                name=name,
+                packet=STLPktBuilder(pkt=sent(f"198.18.32.{1 + int(254 * chance.random())}", host, transport)),
                 mode=STLTXCont(pps=10),
-                isg=number * 1e5 / 3,
+                isg=number * 1e5 / len(wanted),
             )
-            for number, transport in enumerate(wanted)
+            for number, (name, host, transport) in enumerate(wanted)
         ]
 
 
-def syn(chance, own):
+def syn(chance, own, port):
     """As a client sends it, from this port; TCP's clock has a time of its own for each connection."""
     now = int(2**31 * chance.random())
     options = [(name, (now, 0) if name == "Timestamp" else value) for name, value in OPTIONS]
-    return TCP(sport=own, dport=one_of(CLOSED, chance), flags="S", window=WINDOW, options=options)
+    return TCP(sport=own, dport=port, flags="S", window=WINDOW, options=options)
 
 
 def one_of(ports, chance):
     return ports[int(len(ports) * chance.random())]
 
 
-def sent(source, transport):
-    headers = Ether() / IP(src=source, dst="198.19.32.1", flags="DF") / transport
+def sent(source, host, transport):
+    headers = Ether() / IP(src=source, dst=str(IPv4Address(host)), flags="DF") / transport
     return headers / bytes(max(0, SHORTEST - len(headers)))
 
 
