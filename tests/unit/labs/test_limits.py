@@ -23,26 +23,12 @@ from tests.fakes.published import NAMES, graded
 #: The least distance of a limit from what passes it, and from what fails by it alone, as a share of the limit.
 MARGIN = 0.03
 
-#: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these. In
-#: lab04 a match of the interface, which a right ruleset may have, costs more than most ideas save.
-LEFT = {
-    "lab01-forwarding": {"ex3-tuning", "ex6-budget"},
-    "lab04-nftables": {"ex5-prefixes"},
-    "lab09-classifiers": {"ex5-fold"},
-    "lab11-sriov": {"ex3-checksums"},
-}
-
 
 @pytest.mark.parametrize("name", NAMES)
 def test_limits_of_capacity_keep_their_distance(name: str) -> None:
     lab, rulesets = graded(name)
-    left, near = LEFT.get(lab.id, set()), dict[str, list[str]]()
-    for ruleset, (measured, run) in rulesets.items():
-        for line in too_near(lab, ruleset, measured, run):
-            near.setdefault(measured.id, []).append(line)
-    new = [line for exercise, lines in near.items() if exercise not in left for line in lines]
-    assert not new, "\n".join(["", *new])
-    assert left <= set(near), "keep its distance now: remove them from LEFT"
+    near = [line for ruleset, (measured, run) in rulesets.items() for line in too_near(lab, ruleset, measured, run)]
+    assert not near, "\n".join(["", *near])
 
 
 def too_near(lab: Lab, ruleset: str, measured: Measured, run: Run) -> Iterator[str]:

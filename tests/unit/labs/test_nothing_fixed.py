@@ -41,13 +41,14 @@ ERROR = {"icmp.type", "icmp.rest"}  # of which the type decides what the rest me
 SIZE = {"length", "ip.length"}
 #: By exercise and class, the fields that one may go by alone: those that are the idea, and those that the page gives.
 IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
-    "lab01-forwarding": {"*": {"*": DESTINATION}},
+    "lab01-forwarding": {"*": {"*": DESTINATION}, "ex3-tuning": {"*": SOURCE}},
     "lab02-conntrack": {
         "*": ASKED,
         "ex2-established-first": ASKED
         | {"blocked": SOURCE, "blocked-hosts": SOURCE, "calls": SOURCE | DESTINATION | PORTS},
         # The name server's queries have one destination and one port, and the strangers are the resolver's.
         "ex5-table": {"strangers": PORTS | SOURCE | DESTINATION},
+        "ex7-ten-rules": {"*": DESTINATION | PORT},
     },
     "lab03-ipset": {"*": {"*": SOURCE}},
     "lab04-nftables": {"ex1-ports": {"*": PORT}, "ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A flood from listed hosts, hosts between them, and hosts to whom the way back leads through the other link."""
+
+import random
+from ipaddress import IPv4Address
+
+from trex_stl_lib.api import (
+    IP,
+    UDP,
+    Ether,
+    STLPktBuilder,
+    STLScVmRaw,
+    STLStream,
+    STLTXCont,
+    STLVmFixIpv4,
+    STLVmFlowVar,
+    STLVmWrFlowVar,
+)
+
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
+FCS = 4
+SIZE = 128  # bytes on the wire, FCS included
+PPS = 10_000  # of a sixteenth. Nominal; only the proportions count.
+STRIDE = 389  # prime, so that it reaches every host of a list
+DESTINATIONS = 50
+
+
+class Sources:
+    """Continuous streams. Only the source address tells them apart."""
+
+    def get_streams(self, direction=0, first="198.18.224.1", count=64, step=13, draw=1, **kwargs):
+        """Three packets of sixteen come from `count` hosts that begin with `first` and are `step` apart.
+
+        `draw` draws every fourth of the hosts between them, all whose route leads elsewhere, and the destinations.
+        """
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance = random.Random(draw)
+        flooding = [int(IPv4Address(first)) + step * place for place in range(count)]
+        near = [host + 1 + below(chance, step - 1) * (place % 4 == 3) for place, host in enumerate(flooding)]
+        far = int(IPv4Address("198.19.240.0"))
+        detour = [far + 16 * place + below(chance, 16) for place in range(count)]
+        return [
+            stream(chance, "flooding", flooding, 3),
+            stream(chance, "regular", near, 6),
+            stream(chance, "detour", detour, 7),
+        ]
+
+
+def below(chance, number):
+    return int(number * chance.random())
+
+
+def stream(chance, name, hosts, sixteenths):
+    """From these hosts in turn, each packet to a drawn destination."""
+    headers = Ether() / IP(src="198.18.224.1", dst="198.19.100.1") / UDP(sport=1025, dport=5000, chksum=0)
+    packet = headers / bytes(SIZE - FCS - len(headers))
+    visited = [hosts[turn * STRIDE % len(hosts)] for turn in range(4 * len(hosts))]
+    reached = [int(IPv4Address("198.19.100.1")) + below(chance, DESTINATIONS) for _ in visited]
+    vm = STLScVmRaw(
+        [
+            STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
+            STLVmFlowVar(name="destination", value_list=reached, size=4, op="inc"),
+            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmWrFlowVar(fv_name="destination", pkt_offset="IP.dst"),
+            STLVmFixIpv4(offset="IP"),
+        ]
+    )
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=PPS * sixteenths))
+
+
+def register():
+    return Sources()
