@@ -15,8 +15,9 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.port_numbers import chosen_shift, wanted_shift
 
-#: Shifts that are tried: above those that people and tests choose.
-FIRST, LAST, ATTEMPTS = 10_000, 28_000, 20
+#: Shifts that are tried. All ports stay above the privileged and below Linux's ephemeral ones, which any program's
+#: connection may take at any time.
+FIRST, LAST, ATTEMPTS = -16_000, -4_000, 20
 
 
 def settle_ports(root: Path, address: str, ports: Sequence[int]) -> int:

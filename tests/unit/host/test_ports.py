@@ -13,7 +13,9 @@ import pytest
 from fwlab.checkout.project import Project, load_topology
 from fwlab.host import ports
 from fwlab.model.errors import BadInput
+from fwlab.model.port_numbers import lab_ports
 from tests import ROOT
+from tests.checkout import TOPOLOGY
 
 ADDRESS = "127.0.0.1"
 
@@ -57,6 +59,14 @@ def test_others_are_chosen_once(tmp_path: Path, taken: int) -> None:
     shift = settled(tmp_path, taken)
     assert ports.FIRST <= shift < ports.LAST
     assert settled(tmp_path, taken) == shift
+
+
+@pytest.mark.parametrize("shift", [ports.FIRST, ports.LAST])
+def test_what_is_chosen_is_neither_privileged_nor_ephemeral(shift: int) -> None:
+    base = TOPOLOGY.ports
+    numbers = lab_ports(base.ssh_base, base.link_base, base.per_lab, ["lab01-first", "lab99-last"])
+    assert min(numbers) + shift >= 1024
+    assert max(numbers) + shift < 32768
 
 
 @pytest.mark.parametrize("sign", [".vagrant/machines/lab03-ipset/libvirt/id", ".fwlab/lab03-ipset/machines.json"])
