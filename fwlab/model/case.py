@@ -141,7 +141,8 @@ class Sweep(_Measurement):
 
     parameter   the parameter that is varied
     values      a list, or {from: 0, to: 1000, step: 50}, or {from: 16, to: 16384, factor: 2}
-    varies      what the parameter belongs to: the template of the ruleset, or the traffic profile (its tunable)
+    varies      what the parameter belongs to: the template of the ruleset, or the traffic profile (its tunable). For
+                survival also the load of all traffic, as a multiple of the baseline's capacity
     class_load  for survival: the load of the victim class, as a multiple of the baseline's capacity. The parameter is
                 the load of the attack that is added, in the same unit, unless
     attack_load is given: then the parameter is one of the ruleset, and the attack has this load
@@ -151,7 +152,7 @@ class Sweep(_Measurement):
 
     parameter: str
     values: Annotated[list[Value], BeforeValidator(_written_out), Field(min_length=1)]
-    varies: Literal["ruleset", "traffic"] = "ruleset"
+    varies: Literal["ruleset", "traffic", "load"] = "ruleset"
     class_load: float = Field(default=0.1, gt=0)
     attack_load: float | None = Field(default=None, ge=0)
     published: dict[str, list[Published]] = {}
@@ -167,8 +168,10 @@ class Sweep(_Measurement):
             raise ValueError(f"sweep {self.id}: it varies the traffic, but names none")
         known = known_metrics(info)
         survives = self.victim_class is not None and (known is None or known[self.metric].of_baseline)
-        if self.attack_load is not None and (not survives or self.varies == "traffic"):
+        if self.attack_load is not None and (not survives or self.varies != "ruleset"):
             raise ValueError(f"sweep {self.id}: attack_load is for survival over a parameter of the ruleset")
+        if self.varies == "load" and not (survives and all(self.values)):
+            raise ValueError(f"sweep {self.id}: it varies the load, which is for survival and above zero")
         if self.victim_class is not None and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")
         return self
@@ -177,6 +180,8 @@ class Sweep(_Measurement):
         """The whole load of one value, as a multiple of the baseline's capacity; None if no class is to survive it."""
         if self.victim_class is None:
             return None
+        if self.varies == "load":
+            return float(value)
         return self.class_load + (float(value) if self.attack_load is None else self.attack_load)
 
     def traffic_for(self, value: Value) -> str | None:

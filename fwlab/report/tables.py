@@ -16,12 +16,12 @@ class SurvivalTable:
     """Sweeps over the same loads. Each of `rows` holds a sweep's title and one formatted cell per load.
 
     victim_class  the traffic class that was counted
-    class_load    its own load, in multiples of the baseline's capacity
+    class_load    its own load, in multiples of the baseline's capacity; None if `values` are the load of all traffic
     attack_load   that of the attack, if `values` are not its loads, but those of another parameter
     """
 
     victim_class: str | None
-    class_load: float
+    class_load: float | None
     attack_load: float | None
     parameter: str
     values: tuple[str, ...]
@@ -29,7 +29,10 @@ class SurvivalTable:
 
     def caption(self, baseline: str) -> str:
         """What the figures are shares of."""
-        share = f"share of the class {self.victim_class} that reaches the sink, its own load {self.class_load:g}, "
+        share = f"share of the class {self.victim_class} that reaches the sink, "
+        if self.class_load is None:
+            return f"{share}by the load of all traffic, as a multiple of the capacity of {baseline}"
+        share += f"its own load {self.class_load:g}, "
         if self.attack_load is None:
             return f"{share}by {self.parameter}, as a multiple of the capacity of {baseline}"
         return f"{share}under an attack of {self.attack_load:g} times the capacity of {baseline}, by {self.parameter}"
@@ -38,12 +41,15 @@ class SurvivalTable:
 def survival_tables(lab: Lab, rows: Iterable[Row]) -> tuple[SurvivalTable, ...]:
     """A table for each group of sweeps that share class, loads, parameter and values; empty without survival."""
     by_id = {row.id: row for row in rows}
-    tables: dict[tuple[str | None, float, float | None, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]] = {}
+    tables: dict[
+        tuple[str | None, float | None, float | None, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]
+    ] = {}
     for sweep in lab.sweeps:
         measured = [by_id.get(case.id) for case in sweep.cases()]
         if METRICS[sweep.metric].of_baseline and any(measured):
             values = tuple(f"{value:g}" for value in sweep.values)
-            key = (sweep.victim_class, sweep.class_load, sweep.attack_load, sweep.parameter, values)
+            own = None if sweep.varies == "load" else sweep.class_load
+            key = (sweep.victim_class, own, sweep.attack_load, sweep.parameter, values)
             tables.setdefault(key, []).append((sweep.title, tuple(_cell(row) for row in measured)))
     return tuple(SurvivalTable(*key, tuple(found)) for key, found in tables.items())
 

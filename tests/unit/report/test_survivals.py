@@ -115,6 +115,32 @@ def test_an_exercise_about_survival_needs_the_baseline(lab: Lab) -> None:
     assert [case.id for case in base_cases(lab, [about_survival])] == ["raw-drop"]
 
 
+def over_load(lab: Lab, **changed: object) -> Lab:
+    """The lab with its last sweep over the load of all traffic."""
+    raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    raw["sweeps"][-1] |= {"parameter": "load", "values": [0.5, 2], "varies": "load"} | changed
+    return Lab.model_validate(raw)
+
+
+def test_a_sweep_over_the_load_of_all_traffic_adds_no_attack(lab: Lab) -> None:
+    found = over_load(lab)
+    assert [(case.offered, case.traffic) for case in found.sweeps[-1].cases()] == [(0.5, "flood"), (2.0, "flood")]
+    run = a_run(
+        [measured(lab, "raw-drop", 300_000), survived(found, "early-0-5", 1000), survived(found, "early-2", 400)]
+    )
+    (table,) = build_model(found, run).survival
+    assert table.caption("raw-drop").endswith("by the load of all traffic, as a multiple of the capacity of raw-drop")
+    assert (table.values, table.rows) == (("0.5", "2"), (("Early", ("100 %", "40.0 %")),))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"values": [0, 2]}, {"attack_load": 0.5}, {"metric": "capacity", "victim_class": None}]
+)
+def test_a_load_is_for_survival_and_above_zero(lab: Lab, changed: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="sweep early: "):
+        over_load(lab, **changed)
+
+
 BY_LENGTH = {"parameter": "rules", "values": [0, 1000], "attack_load": 0.5, "class_load": 1, "varies": "ruleset"}
 
 
