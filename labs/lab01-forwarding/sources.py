@@ -22,7 +22,16 @@ FCS = 4
 SIZE = 128  # bytes on the wire, FCS included
 PPS = 10_000  # of a sixteenth. Nominal; only the proportions count.
 STRIDE = 389  # prime, so that it reaches every host of a list
+#: Sixteen packets are three of the flood, six of its neighbours and seven of the customers with two ways.
+SHARES = {"flooding": 3, "regular": 6, "detour": 7}
+#: When they begin (µs), so that no two packets are due at the same time.
+BEGIN = {"flooding": 0.0, "regular": 1.0, "detour": 2.0}
+#: Sixteens before all streams begin again: each host of the shortest stream comes three times.
+ROUNDS = 64
 DESTINATIONS = 50
+#: Linux takes eight packets at a time. One that goes where the first of them went takes its route, and its source is
+#: not validated. So a destination does not return within this many packets.
+APART = 15
 
 
 class Sources:
@@ -39,23 +48,38 @@ class Sources:
         near = [host + 1 + below(chance, step - 1) * (place % 4 == 3) for place, host in enumerate(flooding)]
         far = int(IPv4Address("198.19.240.0"))
         detour = [far + 16 * place + below(chance, 16) for place in range(count)]
-        return [
-            stream(chance, "flooding", flooding, 3),
-            stream(chance, "regular", near, 6),
-            stream(chance, "detour", detour, 7),
-        ]
+        hosts = {"flooding": flooding, "regular": near, "detour": detour}
+        times = (
+            (BEGIN[name] + 1e6 * at / (PPS * share), name)
+            for name, share in SHARES.items()
+            for at in range(share * ROUNDS)
+        )
+        reached = {name: [] for name in hosts}
+        for (_, name), host in zip(sorted(times), destinations(chance, 16 * ROUNDS), strict=True):
+            reached[name].append(host)
+        return [stream(name, hosts[name], reached[name]) for name in hosts]
+
+
+def destinations(chance, count):
+    """Drawn hosts for a loop of `count` packets."""
+    first, found = int(IPv4Address("198.19.100.1")), []
+    while len(found) < count:
+        host = first + below(chance, DESTINATIONS)
+        left = count - len(found)
+        if host not in found[-APART:] and (left > APART or host not in found[: APART + 1 - left]):
+            found.append(host)
+    return found
 
 
 def below(chance, number):
     return int(number * chance.random())
 
 
-def stream(chance, name, hosts, sixteenths):
-    """From these hosts in turn, each packet to a drawn destination."""
+def stream(name, hosts, reached):
+    """From these hosts in turn, to these destinations."""
     headers = Ether() / IP(src="198.18.224.1", dst="198.19.100.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(SIZE - FCS - len(headers))
-    visited = [hosts[turn * STRIDE % len(hosts)] for turn in range(4 * len(hosts))]
-    reached = [int(IPv4Address("198.19.100.1")) + below(chance, DESTINATIONS) for _ in visited]
+    visited = [hosts[turn * STRIDE % len(hosts)] for turn in range(len(reached))]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
@@ -65,7 +89,9 @@ def stream(chance, name, hosts, sixteenths):
             STLVmFixIpv4(offset="IP"),
         ]
     )
-    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=PPS * sixteenths))
+    return STLStream(
+        name=name, isg=BEGIN[name], packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=PPS * SHARES[name])
+    )
 
 
 def register():
