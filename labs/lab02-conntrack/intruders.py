@@ -10,9 +10,9 @@ from trex_stl_lib.api import IP, TCP, UDP, Ether, STLPktBuilder, STLStream, STLT
 SHORTEST = 60
 #: A client's SYN on Linux: its window and its options. What intrudes must not be told by them.
 WINDOW, OPTIONS = 64240, [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (0, 0)), ("NOP", None), ("WScale", 7)]
-#: Ports from which clients connect, and closed ones.
-OWN, CLOSED = range(1024, 65536), range(81, 65536)
-SERVER = int(IPv4Address("198.19.32.1"))
+#: Ports from which clients connect, and closed ones on both sides of the open one.
+OWN, BELOW, ABOVE = range(1024, 65536), range(1, 80), range(81, 65536)
+SERVERS = range(int(IPv4Address("198.19.32.1")), int(IPv4Address("198.19.32.15")))
 TEN = [int(IPv4Address("198.19.48.5")) + 13 * place for place in range(10)]
 
 
@@ -20,19 +20,22 @@ class Intruders:
     """Streams in turn. Their rate is nominal."""
 
     def get_streams(self, direction=0, draw=1, **kwargs):
-        """SYNs from a client's port and from port 80, and a UDP packet, each to a port of a web server other than 80.
-        Then SYNs to port 80 of ten closed hosts, and of a host between each and the next.
+        """SYNs from a client's port and from port 80 to other ports of the web servers, and UDP packets, one of them to
+        port 80. Then SYNs to port 80 of ten closed hosts, and of a host between each and the next.
 
-        `draw` draws which of the clients' addresses they come from, all ports, the hosts between, and what a client
-        draws.
+        `draw` draws which of the clients' addresses they come from, which server they go to, all ports, the hosts
+        between, and what a client draws.
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
-        wanted = [
-            ("intruders 0", SERVER, syn(chance, one_of(OWN, chance), one_of(CLOSED, chance))),
-            ("intruders 1", SERVER, syn(chance, 80, one_of(CLOSED, chance))),
-            ("intruders 2", SERVER, UDP(sport=80, dport=one_of(CLOSED, chance))),
+        intruders = [
+            syn(chance, one_of(OWN, chance), one_of(BELOW, chance)),
+            syn(chance, one_of(OWN, chance), one_of(ABOVE, chance)),
+            syn(chance, 80, one_of(ABOVE, chance)),
+            UDP(sport=80, dport=one_of(ABOVE, chance)),
+            UDP(sport=one_of(OWN, chance), dport=80),
         ]
+        wanted = [(f"intruders {n}", one_of(SERVERS, chance), packet) for n, packet in enumerate(intruders)]
         for number, host in enumerate(TEN):
             other = host + 1 + int(12 * chance.random())
             wanted.append((f"closed {number}", host, syn(chance, one_of(OWN, chance), 80)))
