@@ -3,12 +3,14 @@
 
 A router changes a frame's MAC addresses, its TTL and the checksum of its IP header. Without these a frame that left the
 DUT is the frame that reached it, byte for byte, and so has its traffic class. A frame is foreign if no frame of the
-traffic equals it, if it is addressed to neither end, or if its TTL is not what routing leaves. What the DUT makes
-itself is neither: ARP, neighbour discovery, ICMP errors, the RST of a rule that rejects.
+traffic equals it, if it is addressed to neither end, if its TTL is not what routing leaves, or if it leaves by the link
+that does not lead to its destination. What the DUT makes itself is neither: ARP, neighbour discovery, ICMP errors, the
+RST of a rule that rejects.
 """
 
+import ipaddress
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +28,9 @@ _MACS = slice(0, 12)
 _ETHERTYPE = 12
 _IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
 _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
-_IPV4, _IPV6 = 0x0800, 0x86DD
+_IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
+#: Where the destination address begins.
+_DESTINATION = {4: (_IPV4, 30), 6: (_IPV6, 38)}
 ICMP, IGMP, TCP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 58, 0, 4
 #: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
 ICMP_HEADER, QUOTED = 8, 28
@@ -83,7 +87,7 @@ class Recording:
         rows, last = np.arange(len(heads)), heads.shape[1] - 1
         four_type, four_flags = (heads[rows, np.minimum(behind + at, last)] for at in (0, _TCP_FLAGS))
         six_type, six_flags = heads[:, _IPV6_END], heads[:, _IPV6_END + _TCP_FLAGS]
-        found = ~(four | six)
+        found = kind == _ARP
         protocol, following = heads[:, _PROTOCOL], heads[:, _NEXT_HEADER]
         found |= four & ((protocol == IGMP) | ((protocol == ICMP) & np.isin(four_type, ICMP_ERRORS)))
         found |= four & (protocol == TCP) & (four_flags & RST > 0)
@@ -157,6 +161,23 @@ def _ip_keys(packets: np.ndarray) -> np.ndarray:
     return _mixed(fixed)
 
 
+def ends_behind(heads: np.ndarray, behind: Sequence[Iterable[str]]) -> np.ndarray:
+    """The number of the end that leads to each frame's destination, or ANY_END: int64 array of shape (n,).
+
+    behind  for each end, the networks behind it
+    """
+    found, kind = np.full(len(heads), ANY_END), _kinds(heads)
+    for end, networks in enumerate(behind):
+        for network in map(ipaddress.ip_network, networks):
+            ethertype, at = _DESTINATION[network.version]
+            address, mask = (
+                np.frombuffer(part.packed, dtype=np.uint8) for part in (network.network_address, network.netmask)
+            )
+            within = ((heads[:, at : at + len(mask)] & mask) == address).all(axis=1)
+            found[(kind == ethertype) & within] = end
+    return found
+
+
 def _routed(heads: np.ndarray) -> np.ndarray:
     """The frames with the TTL that one router leaves: uint8 array of the same shape."""
     found, kind = heads.copy(), _kinds(heads)
@@ -169,8 +190,11 @@ def _routed(heads: np.ndarray) -> np.ndarray:
 KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
-#: traffic, one with the MAC address of neither end and one that was not routed; and one that the DUT made.
-NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT = -1, -2, -3, -4, -5
+#: traffic, one with the MAC address of neither end, one that was not routed, and one that left by the wrong link; and
+#: one that the DUT made.
+NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED = -1, -2, -3, -4, -5, -6
+#: The ends of the DUT's links, and that of a frame whose destination is behind neither.
+GENERATOR, SINK, ANY_END = 0, 1, -1
 #: Maximum number of packets that the DUT takes at a time. Copies of a frame leave among those that came with it: up to
 #: this number of the traffic, and twice as many frames if each has a copy.
 MAX_BATCH = 64
@@ -184,6 +208,7 @@ FOREIGN = MappingProxyType(
         UNKNOWN: "changed or made by the ruleset",
         ASTRAY: "sent to a MAC address that is not the next hop's",
         UNROUTED: "sent on without being routed: their TTL is not one less",
+        MISROUTED: "sent by the link that does not lead to their destination",
     }
 )
 
@@ -191,8 +216,12 @@ FOREIGN = MappingProxyType(
 class KnownFrames:
     """The frames of a traffic, with the class of each, to be recognised."""
 
-    def __init__(self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str]) -> None:
+    def __init__(
+        self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str], behind: Sequence[Iterable[str]] = ()
+    ) -> None:
         """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
+
+        behind  the networks behind GENERATOR and behind SINK
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
@@ -200,7 +229,7 @@ class KnownFrames:
         self._keys, first, places, times = np.unique(
             frame_keys(heads), return_index=True, return_inverse=True, return_counts=True
         )
-        self._classes = classes[first]
+        self._classes, self._ends = classes[first], ends_behind(heads[first], behind)
         self._frames, self._first, self._once = len(heads), first, times == 1
         if (self._classes[places] != classes).any():
             raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")
@@ -248,10 +277,11 @@ class KnownFrames:
         places = np.minimum(np.searchsorted(self._packets, recording.quoted_keys), len(self._packets) - 1)
         return np.where(self._packets[places] == recording.quoted_keys, self._classes_of_packets[places], UNKNOWN)
 
-    def sent(self, recording: Recording, mac: str) -> np.ndarray:
-        """The same for frames that the DUT sent, to this MAC address if all is well; or what else they are."""
-        found = self.arrived(recording)
-        known = found != UNKNOWN
+    def sent(self, recording: Recording, mac: str, end: int) -> np.ndarray:
+        """The same for frames that the DUT sent to this end, with its MAC address if all is well; or what they are."""
+        places, known = self._found(recording)
+        found = np.where(known, self._classes[places], UNKNOWN)
+        found[known & ~np.isin(self._ends[places], (end, ANY_END))] = MISROUTED
         found[known & ~np.isin(recording.routed_keys, self._routed)] = UNROUTED
         found[known & ~recording.sent_to(mac)] = ASTRAY
         found[~known & recording.of_the_dut] = OF_THE_DUT
@@ -277,5 +307,7 @@ def what_left(
 
     ends  the MAC addresses of generator and sink. What the DUT makes itself and sends back is not foreign
     """
-    back, on = (known.sent(some, mac) for some, mac in zip((returned, forwarded), ends, strict=True))
+    back, on = (
+        known.sent(some, mac, end) for end, (some, mac) in enumerate(zip((returned, forwarded), ends, strict=True))
+    )
     return on, np.where(back == UNKNOWN, OF_THE_DUT, back)

@@ -4,7 +4,9 @@
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,14 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
+from fwlab.model.trial import FiveTuple
 from fwlab.traffic.classes import OTHER, Flow, classify, stream_flows
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
+from fwlab.traffic.headers import IPV4, read_headers
 from fwlab.traffic.varied import varied
 
-#: The link into which the generator sends.
-FIRST_LINK = "generator-dut"
+#: The link into which the generator sends, and that by which the DUT sends on to the sink.
+FIRST_LINK, LAST_LINK = "generator-dut", "dut-sink"
 #: Maximum number of plays in memory, some 30 MB each. No lab has more, so a class builds each of them once.
 MAX_PLAYS = 12
 
@@ -154,9 +158,11 @@ class TrafficStore:
 
     def _recognised(self, traffic: str) -> KnownFrames:
         frames, classified, names = self.table(traffic).frames, self.classified(traffic), list(self._lab.classes)
+        links = self._topology.links
+        behind = [links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]]
         for kept in KEPT:
             try:
-                return KnownFrames(frames.matrix(kept), classified, names)
+                return KnownFrames(frames.matrix(kept), classified, names, behind)
             except ValueError as error:
                 alike = error
         raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike
@@ -166,6 +172,20 @@ class TrafficStore:
         names = [*self._lab.classes, OTHER]
         counts = _repeated(self.classified(traffic) % len(names), sent, len(names))
         return dict(zip(names, counts, strict=True))
+
+    def five_tuples(self, traffic: str, sent: int) -> Counter[tuple[str, FiveTuple]]:
+        """Packets of each class and flow (TCP or UDP over IPv4) among the first `sent` of a playback."""
+        headers, classes = read_headers(self.table(traffic).frames), [*self._lab.classes, OTHER]
+        found, numbers = Counter[tuple[str, FiveTuple]](), self.classified(traffic)
+        for place, times in enumerate(_repeated(np.arange(len(numbers)), sent, len(numbers))):
+            if times and headers.version[place] == IPV4 and headers.dport[place] >= 0:
+                source, destination = (
+                    str(IPv4Address(part[place, :4].tobytes())) for part in (headers.src, headers.dst)
+                )
+                ports = int(headers.sport[place]), int(headers.dport[place])
+                flow = FiveTuple(int(headers.protocol[place]), source, ports[0], destination, ports[1])
+                found[classes[numbers[place]], flow] += times
+        return found
 
     def by_stream(self, traffic: str, count: int) -> dict[int, int]:
         """Packets of each stream (by its index in the profile) among the first `count` of a playback."""

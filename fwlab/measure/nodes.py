@@ -12,7 +12,7 @@ from fwlab.generator.echo import EchoProbes
 from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.sink import BothEnds
-from fwlab.generator.traffic_store import FIRST_LINK
+from fwlab.generator.traffic_store import FIRST_LINK, LAST_LINK
 from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
@@ -26,7 +26,6 @@ from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.qemu_process import Snapshot
 
-LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.
 PACED_LINK = "socket"
 OpenNodes = tuple[Measurer, Recovery, DutFacts]

@@ -22,8 +22,10 @@ from fwlab.generator.pacing import player, wires
 from fwlab.generator.pacing.paced_load import Load, _problems, _unexpected
 from fwlab.generator.recording import (
     ASTRAY,
+    MISROUTED,
     NO_CLASS,
     OF_THE_DUT,
+    SINK,
     UNKNOWN,
     UNROUTED,
     KnownFrames,
@@ -81,14 +83,35 @@ class TestRecording:
         lost, changed = b"\x02" * 6, FRAME[:40] + b"\0" + FRAME[41:]
         path = tmp_path / "forwarded"
         frames = [routed(FRAME), lost + routed(FRAME)[6:], bytes(12) + FRAME[12:], routed(changed), ICMP_ERROR, ARP]
+        frames.append(routed(FRAME)[:12] + b"\x88\xb5" + FRAME[14:])  # an Ethertype for experiments
         path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
         padded = np.zeros((1, KEPT), dtype=np.uint8)
         padded[0, :60] = np.frombuffer(FRAME, dtype=np.uint8)
         known = KnownFrames(padded, np.array([0]), ["client"])
-        classes = known.sent(read_recording(path, KEPT), "00:00:00:00:00:00")
-        assert classes.tolist() == [0, ASTRAY, UNROUTED, UNKNOWN, OF_THE_DUT, OF_THE_DUT]
+        classes = known.sent(read_recording(path, KEPT), "00:00:00:00:00:00", SINK)
+        assert classes.tolist() == [0, ASTRAY, UNROUTED, UNKNOWN, OF_THE_DUT, OF_THE_DUT, UNKNOWN]
         assert known.counted(classes) == {"client": 1, "other": 0}
-        assert sorted(foreign(classes).values()) == [1, 1, 1]
+        assert sorted(foreign(classes).values()) == [1, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("networks", "expected"),
+        [
+            ((["4.5.6.0/24"], ["198.19.0.0/16"]), MISROUTED),
+            ((["198.18.0.0/16"], ["4.5.6.7/32"]), 0),
+            ((["198.18.0.0/16"], ["2001:2::/48"]), 0),
+            ((), 0),
+        ],
+    )
+    def test_a_frame_leaves_by_the_link_to_its_destination(
+        self, networks: tuple[list[str], ...], expected: int, tmp_path: Path
+    ) -> None:
+        """A packet that is sent back costs what a delivered one costs, and is in no class's count."""
+        path = tmp_path / "forwarded"
+        path.write_bytes(bytes(24) + record(0, 1, routed(FRAME)))
+        padded = np.zeros((1, KEPT), dtype=np.uint8)
+        padded[0, :60] = np.frombuffer(FRAME, dtype=np.uint8)
+        known = KnownFrames(padded, np.array([0]), ["client"], networks)
+        assert known.sent(read_recording(path, KEPT), "00:00:00:00:00:00", SINK).tolist() == [expected]
 
     def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(self, tmp_path: Path) -> None:
         path, other = tmp_path / "returned", FRAME[:30] + b"\0" + FRAME[31:]
