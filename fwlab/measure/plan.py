@@ -226,6 +226,9 @@ def reject_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
     topics = " and ".join([*about, *(f"*.{name}" for name in exercise.settings)])
     for file in files:
         kind = KINDS[file.kind]
+        if (line := kind.past_routing(file.text) if kind.past_routing else None) is not None:
+            message = f"{file.name}: {exercise.id} does not allow `{line}`: it sends packets on without routing them"
+            raise BadInput(message, "remove the line")
         if file.kind in exercise.settings:
             for name in kind.named_in(file.text):
                 if not any(fnmatchcase(name, pattern) for pattern in exercise.only):

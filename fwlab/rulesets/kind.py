@@ -130,6 +130,7 @@ class RulesetKind:
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so
     setting_in       the first line that sets the machine up, in a kind whose other lines are rules; accepted likewise
+    past_routing     the first line that sends packets on without routing them; no exercise accepts it
     named_in         names of the settings that a file changes, for exercises that accept only some of them
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
@@ -147,6 +148,7 @@ class RulesetKind:
     missing_from_kernel: Callable[[KernelView, list[str]], str | None]
     machine_setting: bool = False
     setting_in: Callable[[str], str | None] | None = None
+    past_routing: Callable[[str], str | None] | None = None
     named_in: Callable[[str], list[str]] = no_names
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged

@@ -213,6 +213,16 @@ class Sizes:
             yield at, what, "make the sets smaller, or fewer"
 
 
+def sent_on_in(text: str) -> str | None:
+    """The first line with a statement that sends packets by a link of its own choice: fwd, or dup."""
+    before = Token("", 0)
+    for token in tokens(text):
+        if before.is_mark("fwd", "dup") and token.is_mark("to", "ip", "ip6"):
+            return text.split("\n")[_line(text, before.at) - 1].strip()
+        before = token
+    return None
+
+
 LIST = "nft -a -t list ruleset"
 
 
@@ -259,6 +269,7 @@ KIND = RulesetKind(
     validate=validate,
     loader=NftLoader,
     missing_from_kernel=missing_from_kernel,
+    past_routing=sent_on_in,
     cumulative=True,
     extremes={
         name: f"table inet lab {{\nchain every {{\ntype filter hook forward priority filter; policy {policy};\n}}\n}}\n"

@@ -62,6 +62,12 @@ def queue_in(text: str) -> str | None:
     return None
 
 
+def mirrored_in(text: str) -> str | None:
+    """The first line with an action that sends packets by a link of its own choice."""
+    found = (words for _, words in instructions([*_whole(text.split("\n"))]) if "mirred" in words)
+    return next((" ".join(words) for words in found), None)
+
+
 def _whole(lines: list[str]) -> Iterator[str]:
     """The lines as tc -batch reads them: a backslash at the end joins the next line, which is left empty here."""
     parts: list[str] = []
@@ -153,4 +159,5 @@ KIND = RulesetKind(
     loader=TcLoader,
     missing_from_kernel=missing_from_kernel,
     setting_in=queue_in,
+    past_routing=mirrored_in,
 )

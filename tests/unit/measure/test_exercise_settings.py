@@ -54,6 +54,31 @@ def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
         reject_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", f"{allowed}{line}\n")])
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.nft", "add rule netdev x y ip saddr @z fwd ip to 198.19.0.2 device eth1\n", "add rule netdev x y"),
+        ("a.nft", "table netdev x {\n chain y {\n  fwd \\\n to eth1\n }\n}\n", "fwd \\"),
+        ("a.nft", 'add rule ip x fwd jump dup comment "fwd to eth1"\n', None),
+        (
+            "a.tc",
+            "filter add dev eth0 ingress matchall action mirred egress redirect dev eth1\n",
+            "filter add dev eth0",
+        ),
+        ("a.tc", "actions add action mirred \\\n egress redirect dev eth1 index 1\n", "actions add action mirred"),
+    ],
+)
+def test_no_exercise_accepts_what_sends_packets_past_routing(name: str, text: str, line: str | None) -> None:
+    """Packets that must pass would cost less, whatever else a ruleset does."""
+    exercises = {exercise.id: exercise for exercise in lab_named("lab01-forwarding").exercises}
+    files = [ruleset_file(name, text)]
+    if line is None:
+        reject_settings(exercises["ex6-budget"], files)
+    else:
+        with pytest.raises(BadInput, match=re.escape(f"{name}: ex6-budget does not allow `{line}")):
+            reject_settings(exercises["ex6-budget"], files)
+
+
 def test_an_exercise_may_accept_only_some_kinds_of_rules() -> None:
     """A set would answer what a thousand rules are asked."""
     exercises = {exercise.id: exercise for exercise in lab_named("lab03-ipset").exercises}
