@@ -37,7 +37,7 @@ from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Counts, Trial
+from fwlab.model.trial import Counts, FiveTuple, Trial
 
 T = TypeVar("T")
 
@@ -129,6 +129,12 @@ class AgentDut(AgentConversation, ABC):
 
     def forget_states(self) -> bool:
         return False
+
+    def count_flows(self) -> bool:
+        return False
+
+    def flows(self) -> dict[FiveTuple, int]:
+        return {}
 
     def unload(self) -> None:
         self.ask("unload", Done, timeout=300)

@@ -165,9 +165,15 @@ class States(TypedDict):
 
 
 class Forgotten(TypedDict):
-    """forget_states: False if there is no table."""
+    """forget_states, count_flows: False if there is no table."""
 
     emptied: bool
+
+
+class Flows(TypedDict):
+    """flows: the text of /proc/net/nf_conntrack, compressed (zlib) and in base64."""
+
+    packed: str
 
 
 class Memory(TypedDict):

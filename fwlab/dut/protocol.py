@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, Unpack
 from fwlab.dut.agent_protocol import TableStates, TrialTerms
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Counts, Trial
+from fwlab.model.trial import Counts, FiveTuple, Trial
 
 T = TypeVar("T")
 
@@ -159,6 +159,12 @@ class Dut(Protocol):
 
     def forget_states(self) -> bool:
         """Empty the connection table. False if there is none, or if this system's cannot be emptied."""
+
+    def count_flows(self) -> bool:
+        """The same, and from then on each entry counts its packets. False if there is no table that can."""
+
+    def flows(self) -> dict[FiveTuple, int]:
+        """The packets of each flow of TCP and UDP that its entry has counted since `count_flows`."""
 
     def unload(self) -> None:
         """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""

@@ -169,6 +169,22 @@ def tracked_in_flood(measured: Measured, between: Range) -> str | None:
     return None
 
 
+def untracked_in_flood(measured: Measured) -> str | None:
+    """That the ruleset exempts packets from tracking in a flood and not at a light load; None if it does not.
+
+    A table that was full has lost counts, so it shows nothing.
+    """
+    states, light = measured.states, measured.tracked_packets
+    if states is None or light is None or states.counted is None or not states.flooded or states.held >= states.most:
+        return None
+    if sum(light.counted.values()) < WHOLE * sum(light.offered.values()):
+        return None
+    share = states.counted / states.flooded
+    return (
+        f"it tracks {share:.0%} of the packets in the flood and all of them at a light load" if share < LIVES else None
+    )
+
+
 def doubts(measured: Measured) -> list[str]:
     """Why nothing can be said of a flood that the sink has counted; empty if something can."""
     flood = measured.flood

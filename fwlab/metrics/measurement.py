@@ -192,13 +192,14 @@ class Phase(IntEnum):
     LOSS_CURVE = 73
     LATENCY = 74
     STATES_IN_FLOOD = 80  # empties the table
+    TRACKED = 85  # and so does this
     LAST = 90
     WITHOUT_RULESET = 95  # takes the ruleset away
 
     @property
     def most_packets(self) -> int | None:
         """The most packets that a step of this phase plays; None if there is no limit."""
-        return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD) else None
+        return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD, Phase.TRACKED) else None
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ take; entries of rules and sets.
 Who gets in meanwhile is another figure: a ruleset may let honest hosts in before an attack, and lock them out in it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
-from fwlab.judge.conduct import tracked_in_flood
-from fwlab.metrics.delivery import FIRST_FILLED, counted, with_losses
+from fwlab.judge.conduct import tracked_in_flood, untracked_in_flood
+from fwlab.metrics.delivery import FIRST_FILLED, counted, first_plays, with_losses
 from fwlab.metrics.measurement import (
     WITH_OR_WITHOUT,
     MeasurableMetric,
@@ -25,7 +26,7 @@ from fwlab.metrics.measurement import (
 from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Loading, Measured, StateTable, TestbedFacts
-from fwlab.model.trial import States
+from fwlab.model.trial import States, Tracked
 
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
 #: many were lost, the same packets are played again on top: existing states stay as they are.
@@ -151,7 +152,8 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     """
     nodes, states = session.nodes, so_far.states
     nodes.dut.drain()
-    if states is None or not nodes.dut.forget_states():
+    counting = spec.asks_for("tracked")
+    if states is None or not (nodes.dut.count_flows() if counting else nodes.dut.forget_states()):
         return so_far
     with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
         before, _ = once_taken(nodes, 0, link_counters(nodes)[0])
@@ -159,11 +161,59 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         playing.stop()
     nodes.dut.drain()
     flooded, held = link_counters(nodes)[0] - before, nodes.dut.states()["held"]
-    return so_far.plus(StateTable(states=states.model_copy(update={"flooded": flooded, "in_flood": held})))
+    packets = sum(nodes.dut.flows().values()) if counting else None
+    found = {"flooded": flooded, "in_flood": held, "counted": packets}
+    return so_far.plus(StateTable(states=states.model_copy(update=found)))
+
+
+def track(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Empty the table, play a few packets, and look which of them their entries have counted."""
+    nodes = session.nodes
+    nodes.dut.drain()
+    for load, count in first_plays(nodes, spec):
+        counting = nodes.dut.count_flows()
+        passage = play(nodes, spec.traffic_name, load, count)
+        if not passage.lost_before:
+            break
+    flows = nodes.dut.flows() if counting else {}
+    counted_of = Counter[str]()
+    for (name, flow), packets in nodes.store.five_tuples(spec.traffic_name, passage.sent).items():
+        counted_of[name] += min(packets, flows.get(flow, 0))
+    tracked = Tracked(offered=nodes.store.offered(spec.traffic_name, passage.sent), counted=dict(counted_of))
+    problems = [f"the generator sent {passage.sent} of {count} packets"] if passage.sent < count else []
+    if passage.lost_before:
+        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost before the DUT could track them")
+    return with_losses(nodes, so_far.plus(StateTable(tracked_packets=tracked)), problems)
 
 
 FILL = Step(Phase.STATES, fill)
 REFILL = Step(Phase.STATES_IN_FLOOD, refill, despite_problems=False)
+TRACK = Step(Phase.TRACKED, track, despite_problems=False)
+
+
+class TrackedPackets(MeasurableMetric):
+    """Share of a class's packets that entries of the connection table have counted, at a light load.
+
+    A packet that a ruleset exempts from connection tracking is in no entry's count, even where its flow has an entry.
+    """
+
+    name = "tracked"
+    unit = "ratio"
+    position = 72
+    display = Display("packets that are tracked", "%", 100.0)
+    tolerance = Tolerance(absolute=0.01)
+    by_class = True
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        tracked = measured.tracked_packets
+        offered = tracked.offered.get(traffic_class) if tracked else None
+        return [tracked.counted.get(traffic_class, 0) / offered] if tracked and offered else []
+
+    def changed_in_flood(self, measured: Measured, between: tuple[float, float]) -> str | None:
+        return untracked_in_flood(measured)
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [TRACK]
 
 
 def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -192,4 +242,4 @@ class Entries(MeasurableMetric):
         return [COUNT]
 
 
-METRIC = (TrackedStates(), StateBytes(), Admitted(), Entries())
+METRIC = (TrackedStates(), TrackedPackets(), StateBytes(), Admitted(), Entries())

@@ -12,7 +12,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MAIN_METRIC, MetricName
-from fwlab.model.trial import Clients, Counts, Delivery, PacedPlay, States, TcpTrial, Trial
+from fwlab.model.trial import Clients, Counts, Delivery, PacedPlay, States, TcpTrial, Tracked, Trial
 
 
 class CpuSettings(Frozen):
@@ -243,9 +243,10 @@ class Deliveries(Part):
 
 
 class StateTable(Part):
-    """The DUT's connection table."""
+    """The DUT's connection table, and who is in it."""
 
     states: States | None = None
+    tracked_packets: Tracked | None = None
 
 
 class Profile(Part):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One trial: one load, one duration, counts. Ratios and rates are derived, never stored."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -150,6 +150,23 @@ class Clients(Frozen):
         return self.completed / self.opened if self.opened else None
 
 
+class FiveTuple(NamedTuple):
+    """The packets of one direction between two ends. `protocol` is IP's number of TCP or UDP."""
+
+    protocol: int
+    source: str
+    source_port: int
+    destination: str
+    destination_port: int
+
+
+class Tracked(Frozen):
+    """Packets of a light load, and how many of them connection tracking has counted, both by traffic class."""
+
+    offered: dict[str, int]
+    counted: dict[str, int]
+
+
 class States(Frozen):
     """The DUT's connection table after a counted number of packets.
 
@@ -159,6 +176,7 @@ class States(Frozen):
     buckets    of its hash table
     flooded    packets that the DUT took in a flood on an empty table, in an exercise ...
     in_flood   ... and entries in the table after that
+    counted    of the packets of the flood, those that these entries have counted, where it was asked for
     object_bytes, slab_bytes, bucket_bytes  size of one entry, memory of all slabs, memory of the hash table
     """
 
@@ -171,6 +189,7 @@ class States(Frozen):
     bucket_bytes: int = Field(ge=0)
     flooded: int | None = Field(default=None, ge=0)
     in_flood: int | None = Field(default=None, ge=0)
+    counted: int | None = Field(default=None, ge=0)
 
     @property
     def bytes_each(self) -> float | None:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import importlib.util
 import io
+import re
 import tarfile
 import zlib
 from importlib import resources
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
-from fwlab.dut.agent_protocol import Forgotten
+from fwlab.dut.agent_protocol import Flows, Forgotten
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
+from fwlab.model.trial import FiveTuple
 from fwlab.rulesets.registry import KINDS
 
 AGENT_PACKAGE = "fwlab.dut.linux.agent"
@@ -88,6 +90,22 @@ def _program() -> AgentProgram:
     return AgentProgram(packed, save, f"exec {_ALONE} python3 -Su {AGENT}")
 
 
+#: IP's numbers of the protocols in /proc/net/nf_conntrack that have ports, and both directions of an entry there.
+_PROTOCOLS = {"tcp": 6, "udp": 17}
+_ENTRY = re.compile(r"^\S+ +\d+ (tcp|udp) ", re.MULTILINE)
+_DIRECTION = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+) packets=(\d+)")
+
+
+def packets_of_flows(table: str) -> dict[FiveTuple, int]:
+    """The packets that each flow's entry has counted, by the text of /proc/net/nf_conntrack."""
+    found = {}
+    for line in table.splitlines():
+        if entry := _ENTRY.match(line):
+            for source, destination, sport, dport, packets in _DIRECTION.findall(line):
+                found[FiveTuple(_PROTOCOLS[entry[1]], source, int(sport), destination, int(dport))] = int(packets)
+    return found
+
+
 class LinuxDut(AgentDut):
     """A DUT that runs Linux."""
 
@@ -101,6 +119,13 @@ class LinuxDut(AgentDut):
 
     def forget_states(self) -> bool:
         return self.ask("forget_states", Forgotten, timeout=120)["emptied"]
+
+    def count_flows(self) -> bool:
+        return self.ask("count_flows", Forgotten, timeout=120)["emptied"]
+
+    def flows(self) -> dict[FiveTuple, int]:
+        packed = self.ask("flows", Flows, timeout=120)["packed"]
+        return packets_of_flows(zlib.decompress(base64.b64decode(packed)).decode())
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         text = KINDS[file.kind].sent(file.text).encode()

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,7 +57,7 @@ class Agent:
             operation.__name__: operation
             for operation in (
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
-                *(self.entries, self.states, self.forget_states, self.memory),
+                *(self.entries, self.states, self.forget_states, self.count_flows, self.flows, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
                 *(self.never_idle, self.idle_again),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
@@ -97,6 +99,16 @@ class Agent:
     def forget_states(self, _request: Request) -> answers.Forgotten:
         """Empty the connection table. Its module stays."""
         return {"emptied": connection_table.forget(self._kernel)}
+
+    def count_flows(self, _request: Request) -> answers.Forgotten:
+        """Empty the connection table, and let each entry that comes count its packets."""
+        counting = connection_table.count_packets(self._kernel)
+        return {"emptied": counting and connection_table.forget(self._kernel)}
+
+    def flows(self, _request: Request) -> answers.Flows:
+        """The connection table's entries, as the kernel lists them."""
+        text = connection_table.flows(self._kernel).encode()
+        return {"packed": base64.b64encode(zlib.compress(text, 6)).decode()}
 
     def memory(self, _request: Request) -> answers.Memory:
         """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""

@@ -45,6 +45,19 @@ def slabs(slabinfo: str, name: str) -> tuple[int, int]:
     return next(((cache.object_bytes, cache.slab_bytes) for cache in found), (0, 0))
 
 
+def count_packets(kernel: Kernel) -> bool:
+    """Let each new entry count its packets. False if there is no table. Raises OSError."""
+    if "nf_conntrack" not in kernel.modules():
+        return False
+    kernel.write("/proc/sys/net/netfilter/nf_conntrack_acct", "1")
+    return True
+
+
+def flows(kernel: Kernel) -> str:
+    """The entries as the kernel lists them; empty if there is no table. Raises OSError."""
+    return kernel.read("/proc/net/nf_conntrack") if "nf_conntrack" in kernel.modules() else ""
+
+
 def forget(kernel: Kernel) -> bool:
     """Delete all entries. False if there is no table. Raises OSError."""
     if "nf_conntrack" not in kernel.modules():
