@@ -17,12 +17,13 @@ from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import kvm_works
+from fwlab.host.memory import memory_left
 from fwlab.host.nics import Devices, Ip
 from fwlab.images.boxes import built_boxes, kernels_of_boxes
 from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
-from fwlab.measure.host_room import memory_available, memory_of_a_set
+from fwlab.measure.host_room import memory_of_a_set
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 from fwlab.testbed.choices import link_kinds
@@ -201,9 +202,8 @@ def _throttling(project: Project) -> Finding:
 
 
 def _memory(project: Project) -> Finding:
-    needed, available = memory_of_a_set(project), memory_available()
-    says = f"{available} MiB available, three machines need {needed}"
-    return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")
+    needed, room = memory_of_a_set(project), memory_left()
+    return Finding("memory", room.mib >= needed, f"{room} available, three machines need {needed}", room.hint)
 
 
 def _host_class(project: Project) -> Finding:

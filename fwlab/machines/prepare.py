@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fwlab.host.memory import require_memory
 from fwlab.host.process import output_of, virsh
 from fwlab.machines.plan import Machine, Plan, nic_of
 from fwlab.machines.seed import Seed, public_key
@@ -37,6 +38,7 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
     if starting:
         for lab in labs:
             _reject_missing_boxes(plan, [machine for machine in starting if machine.lab.id == lab])
+        require_memory(machine.hardware["memory_mib"] for machine in starting)
         defined = virsh("list", "--all", "--name").split()
         for machine in starting:
             if machine.name in strays and machine.domain in defined:
