@@ -68,7 +68,7 @@ def doctor(
         return
     images = _images(project)
     findings = [
-        *_programs(images.ok),
+        *programs(boxes_built=images.ok),
         _libvirt(project),
         images,
         *_links(project),
@@ -108,7 +108,8 @@ def doctor(
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
 
 
-def _programs(boxes_built: bool) -> list[Finding]:
+def programs(*, boxes_built: bool) -> list[Finding]:
+    """What runs the labs and, unless the boxes are built, what builds them."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
     return [
