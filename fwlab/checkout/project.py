@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from fwlab import __version__
 from fwlab.checkout.version import reject_other_version
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
@@ -31,7 +32,9 @@ def validated(
         faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MAX_FAULTS]]
         if len(errors) > MAX_FAULTS:
             faults.append(f"{name}: and {len(errors) - MAX_FAULTS} more faults")
-        raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`") from error
+        other = any(fault["type"] == "extra_forbidden" and not advice(fault["loc"]) for fault in errors)
+        instead = f" (a newer lab needs a newer fwlab; this is {__version__})" if other else ""
+        raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`{instead}") from error
 
 
 def _fault(fault: Mapping[str, Any], data: object) -> str:

@@ -19,7 +19,7 @@ from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.memory import memory_left
 from fwlab.host.nics import Devices, Ip
-from fwlab.images.boxes import built_boxes, kernels_of_boxes
+from fwlab.images.boxes import built_boxes, kernels_of_boxes, outdated
 from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
@@ -147,6 +147,8 @@ def _images(project: Project) -> Finding:
         images = built_boxes(project)
     except CannotMeasure as error:
         return Finding("boxes", False, error.message, error.hint)
+    if old := outdated(project.root, images, images):
+        return Finding("boxes", False, f"{', '.join(old)}: built from other files than are here now", "make boxes")
     kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
     return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
 

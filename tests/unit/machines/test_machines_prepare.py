@@ -102,6 +102,20 @@ def test_missing_boxes_are_named(here: Prepared) -> None:
 
 
 @makes_cds
+def test_a_new_machine_needs_the_box_of_these_files(here: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that exists keeps the disk that it has."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr("fwlab.images.boxes.outdated", lambda _root, _boxes, images: asked.append(list(images)) or [])
+    here.known_to_vagrant(LAB)
+    here.prepare()
+    assert asked == [["generator", "sink"]]
+    monkeypatch.setattr("fwlab.images.boxes.outdated", lambda *_: ["sink"])
+    with pytest.raises(BadInput, match="the boxes sink were built from other files") as error:
+        here.prepare()
+    assert error.value.hint == f"packer/build --lab {LAB}"
+
+
+@makes_cds
 def test_only_machines_that_start_need_memory(here: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.host.memory.memory_left", lambda: Room(1200, 2048))
     for machine in MACHINES.values():
