@@ -7,7 +7,7 @@ FWLAB = .venv/bin/fwlab
 TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs bundle guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
+.PHONY: help setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
 	image lint readme figures ranges clean
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo 'make test                   set up, run the linters, the offline, the browser and the live tests'
 	@echo 'make test-all               the same with the live tests that take long'
 	@echo 'make bundle LAB=$(LAB)   an archive for students, without solutions: bundles/'
+	@echo 'make wheel                  what `uv tool install` and `pipx install` take, for `fwlab init`: dist/'
 	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make boxes EXPORT=folder    also copy them there; IMPORT=folder: take them from there and build nothing'
@@ -105,6 +106,12 @@ lint: setup
 bundle: setup
 	@$(FWLAB) author bundle $(LAB)
 
+# With the files that `fwlab init` makes folders from. What was built before is not mixed in.
+wheel: setup
+	@rm -rf build
+	@.venv/bin/uv -q build --wheel --no-build-isolation --python .venv/bin/python --out-dir dist
+	@ls dist/*.whl
+
 # The pages as one site, from the disk too: open site/index.html. A broken link or anchor fails.
 guides: setup
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
@@ -122,4 +129,4 @@ ranges: setup
 	$(TOOLS) ranges $(LAB)
 
 clean:
-	rm -rf reports site bundles .pytest_cache .ruff_cache .mypy_cache .coverage engine/build
+	rm -rf reports site bundles build dist .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from fwlab import __version__
+from fwlab.checkout.version import reject_other_version
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab_file import advice
@@ -30,7 +32,9 @@ def validated(
         faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MAX_FAULTS]]
         if len(errors) > MAX_FAULTS:
             faults.append(f"{name}: and {len(errors) - MAX_FAULTS} more faults")
-        raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`") from error
+        other = any(fault["type"] == "extra_forbidden" and not advice(fault["loc"]) for fault in errors)
+        instead = f" (a newer lab needs a newer fwlab; this is {__version__})" if other else ""
+        raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`{instead}") from error
 
 
 def _fault(fault: Mapping[str, Any], data: object) -> str:
@@ -82,16 +86,18 @@ class Project:
 
 
 def find_project(start: Path | None = None) -> Project:
-    """The checkout that contains `start` (default: the working directory), else the one of this package."""
+    """The checkout that contains `start` (default: the working directory), else the one of this package.
+
+    A folder that `fwlab init` made is a checkout in this sense. Raises BadInput if another version made it.
+    """
     candidates = [start or Path.cwd(), Path(__file__)]
     for candidate in candidates:
         here = candidate.resolve()
         for folder in (here, *here.parents):
             if (folder / "topology.yml").is_file() and (folder / "labs").is_dir():
+                reject_other_version(folder)
                 return Project(folder)
-    raise BadInput(
-        f"no topology.yml at or above {candidates[0]}", "cd into the checkout of the Firewall Performance Lab"
-    )
+    raise BadInput(f"no labs at or above {candidates[0]}", "cd into a folder that has them; `fwlab init DIR` makes one")
 
 
 def load_topology(project: Project) -> Topology:

@@ -17,12 +17,13 @@ from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import kvm_works
+from fwlab.host.memory import memory_left
 from fwlab.host.nics import Devices, Ip
-from fwlab.images.boxes import built_boxes, kernels_of_boxes
+from fwlab.images.boxes import built_boxes, kernels_of_boxes, outdated
 from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
-from fwlab.measure.host_room import memory_available, memory_of_a_set
+from fwlab.measure.host_room import memory_of_a_set
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 from fwlab.testbed.choices import link_kinds
@@ -67,7 +68,7 @@ def doctor(
         return
     images = _images(project)
     findings = [
-        *_programs(images.ok),
+        *programs(boxes_built=images.ok),
         _libvirt(project),
         images,
         *_links(project),
@@ -107,7 +108,8 @@ def doctor(
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
 
 
-def _programs(boxes_built: bool) -> list[Finding]:
+def programs(*, boxes_built: bool) -> list[Finding]:
+    """What runs the labs and, unless the boxes are built, what builds them."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
     return [
@@ -145,6 +147,8 @@ def _images(project: Project) -> Finding:
         images = built_boxes(project)
     except CannotMeasure as error:
         return Finding("boxes", False, error.message, error.hint)
+    if old := outdated(project.root, images, images):
+        return Finding("boxes", False, f"{', '.join(old)}: built from other files than are here now", "make boxes")
     kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
     return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
 
@@ -201,9 +205,8 @@ def _throttling(project: Project) -> Finding:
 
 
 def _memory(project: Project) -> Finding:
-    needed, available = memory_of_a_set(project), memory_available()
-    says = f"{available} MiB available, three machines need {needed}"
-    return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")
+    needed, room = memory_of_a_set(project), memory_left()
+    return Finding("memory", room.mib >= needed, f"{room} available, three machines need {needed}", room.hint)
 
 
 def _host_class(project: Project) -> Finding:

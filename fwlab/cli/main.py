@@ -21,6 +21,7 @@ from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
 from fwlab.cli.grades import author_app, verify_command
 from fwlab.cli.hold import hold_command
+from fwlab.cli.init import init_command
 from fwlab.cli.list_labs import list_command
 from fwlab.cli.machines import app as machines_app
 from fwlab.cli.options import (
@@ -208,6 +209,7 @@ def _exit_with(rows: Iterable[Row]) -> None:
 
 #: Commands, in the order of `fwlab --help`; those of a student's way through a lab come last.
 COMMANDS: dict[str, Callable[..., None]] = {
+    "init": init_command,
     "doctor": doctor.doctor,
     "list": list_command,
     "run": run_command,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A student's bundle: an archive of what a student needs of this checkout, without solutions.
+"""What a student needs of a checkout, without solutions: as an archive, or as a folder that an installed fwlab makes.
 
 What goes in is listed, and everything else stays out: a file that somebody adds is no leak. The same checkout gives the
 same bytes.
@@ -9,6 +9,7 @@ import gzip
 import io
 import posixpath
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from jinja2 import Environment, StrictUndefined
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -28,6 +29,10 @@ TOOLS = (
     *("LICENSE", "Vagrantfile", "pyproject.toml", "requirements.lock", "topology.yml", ".gitignore"),
     *("engine/*", "fwlab/*", "packer/*", "provision/*"),
 )
+#: Those of them that an archive has and a folder does without: the package is installed.
+INSTALLED = ("pyproject.toml", "requirements.lock", "fwlab/*")
+#: Where a wheel keeps what folders are made from, which setup.py copies there. A checkout has no such folder.
+PACKED = Path(__file__).with_name("files")
 GUIDES = ("before", "course-map", "glossary", "links", "method", "student", "traffic", "troubleshooting")
 #: Of a lab's folder. `*` does not reach into folders here. Each case's ruleset and each exercise's start come with it.
 OF_A_LAB = (
@@ -52,10 +57,12 @@ def write_bundle(project: Project, lab_ids: list[str], folder: Path, *, every: b
     return write_atomically(folder / f"{name}.tar.gz", archive(name, bundle_files(project, labs)))
 
 
-def bundle_files(project: Project, labs: list[Lab]) -> dict[str, tuple[bytes, bool]]:
-    """What is in the bundle of these labs, by path: contents, and whether it is a program."""
-    names = [name for name in _tracked(project) if any(wanted(name, lab) for lab in labs)]
-    paths = {name: project.root / name for name in names}
+def bundle_files(project: Project, labs: list[Lab], *, installed: bool = False) -> dict[str, tuple[bytes, bool]]:
+    """What is in the bundle of these labs, by path: contents, and whether it is a program.
+
+    installed  without the package, which the reader has
+    """
+    paths = {name: project.root / name for name in _names(project, labs, installed=installed)}
     found = {name: (path.read_bytes(), bool(path.stat().st_mode & 0o100)) for name, path in paths.items()}
     for name, template in OWN.items():
         found[name] = (_rendered(project.root / template, labs).encode(), False)
@@ -63,6 +70,23 @@ def bundle_files(project: Project, labs: list[Lab]) -> dict[str, tuple[bytes, bo
         if name.endswith(".md"):
             found[name] = (without_lost_links(content.decode(), name, found).encode(), program)
     return found
+
+
+def pack(project: Project, folder: Path) -> None:
+    """Copy what bundles of all labs are made from, but for the package, into `folder`: PACKED of a wheel."""
+    labs = [load_lab(project, lab_id) for lab_id in lab_ids(project)]
+    for name in (*_names(project, labs, installed=True), *OWN.values()):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(project.root / name, folder / name)
+
+
+def _names(project: Project, labs: list[Lab], *, installed: bool) -> list[str]:
+    left_out = INSTALLED if installed else ()
+    return [
+        name
+        for name in (_packed() if project.root == PACKED else _tracked(project))
+        if any(wanted(name, lab) for lab in labs) and not any(fnmatchcase(name, pattern) for pattern in left_out)
+    ]
 
 
 def wanted(name: str, lab: Lab) -> bool:
@@ -123,6 +147,12 @@ def _rendered(template: Path, labs: list[Lab]) -> str:
     return environment.from_string(template.read_text(encoding="utf-8")).render(
         labs=labs, first=first, exercise=exercises[0].id if exercises else "EXERCISE"
     )
+
+
+def _packed() -> list[str]:
+    """The files in this installed package. What installed it may have compiled the labs' Python files."""
+    paths = [path.relative_to(PACKED) for path in sorted(PACKED.rglob("*")) if path.is_file()]
+    return [path.as_posix() for path in paths if "__pycache__" not in path.parts]
 
 
 def _tracked(project: Project) -> list[str]:

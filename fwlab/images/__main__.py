@@ -67,6 +67,7 @@ def main() -> int:
     parser.add_argument(
         "--export", type=Path, metavar="FOLDER", help="copy the boxes and saved states into a new folder"
     )
+    parser.add_argument("--checkout", type=Path, default=Path(__file__), help=argparse.SUPPRESS)
     parser.add_argument("--import", type=Path, metavar="FOLDER", dest="imported", help="take them from there: no build")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.images) - set(IMAGES)):
@@ -79,14 +80,15 @@ def main() -> int:
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
     try:
         # Both now, not after minutes.
-        lab = lab_named(find_project(Path(__file__)), arguments.lab) if arguments.lab else None
+        project = find_project(arguments.checkout)
+        lab = lab_named(project, arguments.lab) if arguments.lab else None
         if arguments.export is not None:
             require_new(arguments.export)
         vagrant = None if arguments.no_vagrant else programs
         if arguments.imported is not None:
-            boxes = _import(arguments.imported, vagrant)
+            boxes = _import(project, arguments.imported, vagrant)
         else:
-            boxes = _build(arguments.images, lab, programs, pool, vagrant)
+            boxes = _build(project, arguments.images, lab, programs, pool, vagrant)
         if arguments.export is not None:
             export_boxes(cache_directory(), boxes, arguments.export.absolute(), say)
         return 0
@@ -106,10 +108,15 @@ def main() -> int:
 
 
 def _build(
-    named: list[str], lab: str | None, programs: Subprocesses, pool: ThreadPoolExecutor, vagrant: Subprocesses | None
+    project: Project,
+    named: list[str],
+    lab: str | None,
+    programs: Subprocesses,
+    pool: ThreadPoolExecutor,
+    vagrant: Subprocesses | None,
 ) -> Boxes:
     """Build what is not in the cache. `vagrant`: runs it to add the boxes; None: they are not added."""
-    project, cache = find_project(Path(__file__)), cache_directory()
+    cache = cache_directory()
     images = named or default_images(project, lab)
     accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
     freebsd = freebsd_image(project)
@@ -136,9 +143,9 @@ def _build(
     return boxes
 
 
-def _import(folder: Path, vagrant: Subprocesses | None) -> Boxes:
+def _import(project: Project, folder: Path, vagrant: Subprocesses | None) -> Boxes:
     """Take the boxes of this checkout from a folder."""
-    project, base = find_project(Path(__file__)), cloud_image()
+    base = cloud_image()
     if vagrant is not None:
         require_programs("vagrant")
     boxes = import_boxes(project, cache_directory(), folder, base, full=full_kernel_wanted(base), say=say)

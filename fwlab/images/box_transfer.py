@@ -87,7 +87,11 @@ def import_boxes(
     """
     sums = _sums(folder)
     entries = _entries(folder, sums)
-    found = {image: entry for image, entry in entries.items() if _fits(project, image, entry, base, full=full)}
+    found = {}
+    for image, entry in entries.items():
+        settings = _settings(image, entry, base, full=full)
+        if settings is not None and content_key(project.root, image, settings) == entry["key"]:
+            found[image] = {**entry, "settings": settings}
     if missing := sorted({"dut-linux", "generator", "sink"} - set(found)):
         raise SourceError(
             f"{folder} has no {', '.join(missing)} for this version of the project",
@@ -168,15 +172,14 @@ def _entries(folder: Path, sums: dict[str, str]) -> Boxes:
     return dict(entries)
 
 
-def _fits(project: Project, image: str, entry: dict[str, Any], base: CloudImage | None, *, full: bool) -> bool:
-    """Whether this checkout would build just that box."""
+def _settings(image: str, entry: dict[str, Any], base: CloudImage | None, *, full: bool) -> dict[str, str] | None:
+    """What this checkout would build that box with; None if the entry is damaged."""
     try:
         freebsd = str(entry["freebsd"]["sha256"]) if image == FREEBSD else None
         trex = str(entry["trex"]["sha256"]) if "trex" in entry else None
     except (KeyError, TypeError):
-        return False
-    settings = key_settings(base, full=full, freebsd=freebsd, trex=trex)
-    return bool(content_key(project.root, image, settings) == entry["key"])
+        return None
+    return key_settings(base, full=full, freebsd=freebsd, trex=trex)
 
 
 def _has(cache: Path, name: str, digest: str) -> bool:

@@ -8,20 +8,24 @@ A file in the cache (a box or a base) is trusted only if its record, `<name>.jso
 record is written first and the file is renamed into place last, so an interrupted build leaves nothing that is trusted.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project
 from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, CannotMeasure, FwlabError
+
+if TYPE_CHECKING:  # Vagrant's planner imports this module, and not pydantic
+    from fwlab.checkout.project import Project
 
 
 class BuildError(FwlabError):
@@ -151,8 +155,19 @@ FREEBSD = "dut-freebsd"
 IMAGES = (*LINUX_IMAGES, FREEBSD)
 #: How many generations of an image are kept: two checkouts with different boxes do not disturb each other.
 KEPT = 2
-#: By image: box, key, path, sha256, manifest and, if the image contains TRex, trex.
+#: By image: box, key, its settings, path, sha256, manifest and, if the image contains TRex, trex.
 Boxes = dict[str, dict[str, Any]]
+
+
+def outdated(root: Path, boxes: Mapping[str, Any], images: Iterable[str]) -> list[str]:
+    """Of these images, those whose listed box was built from other files than the checkout at `root` has.
+
+    Unknown, and so not among them, are boxes that are listed without settings, and those of a folder that builds none.
+    """
+    if not (root / "packer").is_dir():
+        return []
+    listed = {image: boxes[image] for image in images if "settings" in boxes.get(image, {})}
+    return [image for image, box in listed.items() if content_key(root, image, box["settings"]) != box["key"]]
 
 
 def boxes_path(project: Project) -> Path:

@@ -184,7 +184,8 @@ class Builder:
 
     def ready_box(self, image: str) -> dict[str, Any]:
         """The entry of images.json for one image, which is built unless the cache has it. Raises BuildError."""
-        key = self.key(image)
+        settings = self._settings(image)
+        key = content_key(self.project.root, image, settings)
         box = self.cache / "boxes" / f"{image}-{key[:12]}.box"
         with locked(self.cache / "locks" / image, self.programs.stopped):
             record = cached(box)
@@ -194,19 +195,22 @@ class Builder:
                     box.unlink()
                 record = self.make_box(image, key, box)
         name = f"fwlab-{image}-{key[:12]}"
-        entry = {"box": name, "key": key, "path": str(box), "sha256": record["sha256"], "manifest": record["manifest"]}
+        entry = {"box": name, "key": key, "settings": settings, "path": str(box)}
+        entry |= {name: record[name] for name in ("sha256", "manifest")}
         return entry | {name: record[name] for name in ("trex", "freebsd") if name in record}
 
     def key(self, image: str) -> str:
         """The image's content key. Raises SourceError if that of dut-freebsd cannot be known."""
+        return content_key(self.project.root, image, self._settings(image))
+
+    def _settings(self, image: str) -> dict[str, str]:
         tarball, freebsd = self._tarball_for(image), self._freebsd_for(image)
-        settings = key_settings(
+        return key_settings(
             self.base,
             full=self.full,
             freebsd=freebsd.sha256 if freebsd is not None else None,
             trex=tarball.sha256 if tarball is not None else None,
         )
-        return content_key(self.project.root, image, settings)
 
     def make_box(self, image: str, key: str, box: Path) -> dict[str, Any]:
         """Build one image and put its box into the cache; returns the box's record. Raises BuildError."""

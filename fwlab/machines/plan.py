@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from fwlab.checkout.version import reject_other_version
 from fwlab.checkout.yaml_files import parse_yaml, read_yaml_file
 from fwlab.host import environment
 from fwlab.host.ports import settle_ports
@@ -239,6 +240,7 @@ class Plan:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        reject_other_version(self.root)
         self.key = hardware.checkout_key(self.root)
         self.prefix = hardware.domain_prefix(self.root)
         topology = read_yaml_file(self.root / "topology.yml", "topology.yml")

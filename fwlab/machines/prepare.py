@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fwlab.host.memory import require_memory
 from fwlab.host.process import output_of, virsh
 from fwlab.machines.plan import Machine, Plan, nic_of
 from fwlab.machines.seed import Seed, public_key
@@ -36,7 +37,10 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
     starting = [machine for machine in machines if machine not in running]
     if starting:
         for lab in labs:
-            _reject_missing_boxes(plan, [machine for machine in starting if machine.lab.id == lab])
+            of_lab = [machine for machine in starting if machine.lab.id == lab]
+            _reject_missing_boxes(plan, of_lab)
+            _reject_outdated_boxes(plan, lab, [machine for machine in of_lab if machine.name in strays])
+        require_memory(machine.hardware["memory_mib"] for machine in starting)
         defined = virsh("list", "--all", "--name").split()
         for machine in starting:
             if machine.name in strays and machine.domain in defined:
@@ -114,6 +118,15 @@ def _reject_missing_boxes(plan: Plan, machines: list[Machine]) -> None:
     if missing:
         dut = next(machine for machine in plan.machines(machines[0].lab.id) if machine.role == "dut")
         reject_missing_boxes(dut.lab.id, missing, dut.node["image"], dut.lab.systems, dut.node["system"])
+
+
+def _reject_outdated_boxes(plan: Plan, lab: str, machines: list[Machine]) -> None:
+    """Raise BadInput if new machines would be made from boxes that this checkout would build otherwise."""
+    from fwlab.images.boxes import outdated
+
+    if old := outdated(plan.root, plan.images, dict.fromkeys(machine.node["image"] for machine in machines)):
+        message = f"the boxes {', '.join(old)} were built from other files than are in {plan.root} now"
+        raise BadInput(message, f"packer/build --lab {lab}")
 
 
 def _is_changed(plan: Plan, lab_id: str) -> bool:

@@ -3,28 +3,20 @@
 
 import os
 
-import psutil
-
 from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.trex.engine import trex_in_image
+from fwlab.host.memory import memory_left, needed_mib
 from fwlab.model.errors import BadInput
 
 #: Of a set, the DUT and the generator are busy all the time. With fewer cores the sets take turns and save no time.
 CORES_PER_SET = 2
-#: What a set takes in addition to the memory of its machines: three QEMUs and the program that measures (MiB).
-BESIDE_MIB = 500
 
 
 def memory_of_a_set(project: Project) -> int:
-    """MiB that three machines and their QEMUs need."""
+    """MiB that three machines and the programs that drive them need."""
     nodes = load_topology(project).nodes.values()
     trex = trex_in_image(project) is not None
-    return sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + BESIDE_MIB
-
-
-def memory_available() -> int:
-    """MiB that new processes may take."""
-    return psutil.virtual_memory().available >> 20
+    return needed_mib(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes)
 
 
 def reject_too_many(project: Project, workers: int) -> None:
@@ -33,6 +25,6 @@ def reject_too_many(project: Project, workers: int) -> None:
     hint = "use fewer workers, or add --force-workers"
     if cores < CORES_PER_SET * workers:
         raise BadInput(f"{workers} workers need {CORES_PER_SET * workers} cores, this host has {cores}", hint)
-    needed, available = workers * memory_of_a_set(project), memory_available()
-    if available < needed:
-        raise BadInput(f"{workers} workers need {needed} MiB of memory, {available} are available", hint)
+    needed, room = workers * memory_of_a_set(project), memory_left()
+    if room.mib < needed:
+        raise BadInput(f"{workers} workers need {needed} MiB of memory; {room} are available", hint)

@@ -19,8 +19,8 @@ from fwlab.checkout.project import Project, lab_ids, load_topology
 from fwlab.host.ports import free_shift
 from fwlab.model.errors import CannotMeasure
 
-#: What Vagrant and the instrument read of a checkout.
-FOLDERS, FILES = ("labs", "provision"), ("Vagrantfile", "topology.yml", "pyproject.toml")
+#: What Vagrant and the instrument read of a checkout, and what its boxes are compared with.
+FOLDERS, FILES = ("labs", "provision", "packer", "engine"), ("Vagrantfile", "topology.yml", "pyproject.toml")
 #: Held by the process whose machines these are.
 LOCK = "in-use"
 

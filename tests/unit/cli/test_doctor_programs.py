@@ -17,6 +17,6 @@ def test_packer_is_required_until_the_boxes_are_built(
     monkeypatch.setattr(doctor, "PROGRAMS", ("packer-of-no-host", "vagrant-of-no-host"))
     monkeypatch.setattr(doctor, "BUILDING", ("packer-of-no-host",))
     monkeypatch.setenv("PATH", str(tmp_path))
-    packer, vagrant = doctor._programs(boxes_built)
+    packer, vagrant = doctor.programs(boxes_built=boxes_built)
     assert (packer.ok, vagrant.ok) == (False, False)
     assert (packer.required, vagrant.required) == (not boxes_built, True)

@@ -20,7 +20,7 @@ from tools.labs import questions_of
 from tools.pages import refresh
 
 #: `fwlab` commands that need no machine.
-OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
+OFFLINE = ("init", "list", "predict", "start", "status", "goto", "reset", "traffic")
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ def made(cache: Path, image: str, content: str, settings: dict[str, str], **extr
     draft = cache / "draft"
     draft.write_text(content)
     record = publish(draft, box, {"key": key, "manifest": {"kernel": "6.1"}, **extra})
-    entry = {"box": f"fwlab-{image}-{key[:12]}", "key": key, "path": str(box), "sha256": record["sha256"]}
+    entry = {"box": f"fwlab-{image}-{key[:12]}", "key": key, "settings": settings, "path": str(box)}
+    entry |= {"sha256": record["sha256"]}
     return entry | {"manifest": record["manifest"], **extra}
 
 

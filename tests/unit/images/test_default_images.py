@@ -84,11 +84,9 @@ def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
         return {"box": f"fwlab-{image}-0", "path": str(tmp_path / image)}
 
     monkeypatch.setattr(Builder, "ready_box", ready_box)
-    nothing = lambda *_: None  # noqa: E731
-    for name, value in {"find_project": lambda _: labs, "require_programs": nothing}.items():
-        monkeypatch.setattr(command, name, value)
+    monkeypatch.setattr(command, "require_programs", lambda *_: None)
     with ThreadPoolExecutor(1) as pool:
-        work = (named, "lab08-pf", Subprocesses(), pool, None)
+        work = (labs, named, "lab08-pf", Subprocesses(), pool, None)
         if named:
             with pytest.raises(SourceError, match=f"{OFFICIAL}: no route"):
                 command._build(*work)

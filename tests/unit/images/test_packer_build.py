@@ -40,7 +40,8 @@ def test_packer_build_runs_this_checkouts_package(tmp_path: Path) -> None:
             (package / "__init__.py").touch()
     argv, where = [tmp_path / "packer/build", "--no-vagrant", "sink"], tmp_path / "elsewhere"
     done = subprocess.run(argv, cwd=where, capture_output=True, text=True, check=False)
-    assert done.stdout == "this one ['--no-vagrant', 'sink']\n", done.stderr
+    words = ["--checkout", str(tmp_path), "--no-vagrant", "sink"]
+    assert done.stdout == f"this one {words}\n", done.stderr
 
 
 @pytest.mark.parametrize("value", ["kvm", "tcg"])

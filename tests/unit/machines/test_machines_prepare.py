@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fwlab.host.memory import Room
 from fwlab.machines.prepare import prepare, reject_taken_ports, restore_links
 from fwlab.machines.seed import Seed, make_key
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -98,6 +99,32 @@ def test_missing_boxes_are_named(here: Prepared) -> None:
     build(here.root)
     with pytest.raises(BadInput, match=r"its DUT runs linux, and the box dut-linux is not built"):
         here.prepare(LAB)
+
+
+@makes_cds
+def test_a_new_machine_needs_the_box_of_these_files(here: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that exists keeps the disk that it has."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr("fwlab.images.boxes.outdated", lambda _root, _boxes, images: asked.append(list(images)) or [])
+    here.known_to_vagrant(LAB)
+    here.prepare()
+    assert asked == [["generator", "sink"]]
+    monkeypatch.setattr("fwlab.images.boxes.outdated", lambda *_: ["sink"])
+    with pytest.raises(BadInput, match="the boxes sink were built from other files") as error:
+        here.prepare()
+    assert error.value.hint == f"packer/build --lab {LAB}"
+
+
+@makes_cds
+def test_only_machines_that_start_need_memory(here: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fwlab.host.memory.memory_left", lambda: Room(1200, 2048))
+    for machine in MACHINES.values():
+        here.known_to_vagrant(machine)
+    with pytest.raises(CannotMeasure, match="3 machines need 1500 MiB of memory; 1200 MiB of the 2048"):
+        here.prepare()
+    with settings(here.root) as plan:
+        here.active = here.defined = [f"{plan.prefix}{LAB}"]
+    assert here.prepare() == sorted(set(MACHINES.values()) - {LAB})
 
 
 @makes_cds

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab import __version__
 from fwlab.checkout.project import Project
 from fwlab.cli.main import main
 from fwlab.measure.labs import load_lab
@@ -78,3 +79,9 @@ def test_message_names_the_next_command(
         f"  next: fix labs/{LAB}/lab.yml, then `fwlab list`\n"
     )
     assert (said.out, left.value.code) == ("", EXIT_USAGE)
+
+
+def test_an_unknown_field_may_be_that_of_a_newer_version(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="difficulty: there is no such field") as rejected:
+        load_lab(checkout(tmp_path, written({"put": {"difficulty": "high"}})), LAB)
+    assert rejected.value.hint.endswith(f"(a newer lab needs a newer fwlab; this is {__version__})")

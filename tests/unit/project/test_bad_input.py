@@ -112,9 +112,9 @@ def test_wrong_usage_is_reported(door: Door, words: list[str]) -> None:
 def test_outside_a_checkout_the_hint_is_to_change_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.checkout.project.__file__", str(tmp_path / "installed" / "project.py"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match=rf"no topology\.yml at or above {tmp_path}") as refused:
+    with pytest.raises(BadInput, match=f"no labs at or above {tmp_path}") as refused:
         main.find_project()
-    assert "cd into the checkout" in refused.value.hint
+    assert refused.value.hint == "cd into a folder that has them; `fwlab init DIR` makes one"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ def test_imports_are_declared() -> None:
     assert missing == {}
 
 
+def test_nothing_else_is_installed_to_run_labs() -> None:
+    brings = packages_distributions()
+    assert DECLARED - {normal(dist) for name in imported() for dist in brings.get(name, ())} == set()
+
+
 def test_declared_packages_are_locked() -> None:
     assert (DECLARED | EXTRA["setup"] | EXTRA["dev"]) - set(LOCKED) == set()
     assert (DECLARED | EXTRA["setup"]) - set(RUN) == set()
