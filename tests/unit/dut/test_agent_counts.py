@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 
 from fwlab.dut.linux.agent import connection_table
+from fwlab.dut.linux.client import packets_of_flows
+from fwlab.model.trial import FiveTuple
 from tests.fakes.fake_kernel import FakeKernel
 from tests.unit.dut.test_agent_kinds import agent
 
@@ -104,3 +108,33 @@ def test_buckets_take_whole_pages() -> None:
     kernel.files["/proc/slabinfo"] = SLABINFO
     found = connection_table.states(kernel)
     assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)
+
+
+#: /proc/net/nf_conntrack of Linux 6.1, with accounting.
+TABLE = """\
+ipv4     2 udp      17 29 src=198.18.64.1 dst=198.19.10.80 sport=2000 dport=443 packets=3 bytes=138 [UNREPLIED] \
+src=198.19.10.80 dst=198.18.64.1 sport=443 dport=2000 packets=0 bytes=0 mark=0 zone=0 use=2
+ipv4     2 tcp      6 431999 ESTABLISHED src=198.18.64.2 dst=198.19.10.80 sport=2001 dport=443 packets=2 bytes=92 \
+src=198.19.10.80 dst=198.18.64.2 sport=443 dport=2001 packets=1 bytes=60 [ASSURED] mark=0 zone=0 use=2
+ipv4     2 icmp     1 29 src=198.18.64.1 dst=198.19.10.80 type=8 code=0 id=1 packets=1 bytes=84 src=198.19.10.80 \
+dst=198.18.64.1 type=0 code=0 id=1 packets=1 bytes=84 mark=0 zone=0 use=2
+"""
+
+
+def test_packets_of_each_flow() -> None:
+    kernel = FakeKernel()
+    assert (agent(kernel).count_flows({}), agent(kernel).flows({})) == ({"emptied": False}, answered(""))
+    kernel.there, kernel.files["/proc/net/nf_conntrack"] = ["nf_conntrack"], TABLE
+    assert agent(kernel).flows({}) == answered(TABLE)
+    assert connection_table.count_packets(kernel)
+    assert kernel.written["/proc/sys/net/netfilter/nf_conntrack_acct"] == "1"
+    assert packets_of_flows(TABLE) == {
+        FiveTuple(17, "198.18.64.1", 2000, "198.19.10.80", 443): 3,
+        FiveTuple(17, "198.19.10.80", 443, "198.18.64.1", 2000): 0,
+        FiveTuple(6, "198.18.64.2", 2001, "198.19.10.80", 443): 2,
+        FiveTuple(6, "198.19.10.80", 443, "198.18.64.2", 2001): 1,
+    }
+
+
+def answered(table: str) -> dict[str, str]:
+    return {"packed": base64.b64encode(zlib.compress(table.encode(), 6)).decode()}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fwlab.judge.checks import judge_exercise
-from fwlab.judge.conduct import tracked_in_flood
+from fwlab.judge.conduct import tracked_in_flood, untracked_in_flood
 from fwlab.metrics.registry import METRICS
-from fwlab.model.trial import Delivery, States
+from fwlab.model.trial import Delivery, States, Tracked
 from fwlab.model.verdict import Outcome
 from tests.fakes.factories import a_lab, a_run, attempt
 
@@ -84,5 +84,23 @@ def test_a_ruleset_tracks_in_a_flood_what_it_tracks_at_a_light_load(
     found: dict[str, int], between: tuple[float, float], words: str | None
 ) -> None:
     said = tracked_in_flood(attempt(states=states(**found)), between)
+    assert (said or "").startswith(words or "")
+    assert (said is None) == (words is None)
+
+
+@pytest.mark.parametrize(
+    ("found", "light", "words"),
+    [
+        ({"flooded": 5000, "counted": 4990}, 960, None),
+        ({"flooded": 5000, "counted": 250}, 960, "it tracks 5% of the packets in the flood and all of them"),
+        ({"flooded": 5000, "counted": 250}, 480, None),
+        ({"flooded": 5000, "counted": 250, "held": 65536}, 960, None),
+        ({"flooded": 5000}, 960, None),
+    ],
+    ids=["all", "now and then", "nor at a light load", "a full table", "not counted"],
+)
+def test_a_ruleset_exempts_no_packets_in_a_flood_alone(found: dict[str, int], light: int, words: str | None) -> None:
+    tracked = Tracked(offered={"all": 960}, counted={"all": light})
+    said = untracked_in_flood(attempt(states=states(**found), tracked_packets=tracked))
     assert (said or "").startswith(words or "")
     assert (said is None) == (words is None)

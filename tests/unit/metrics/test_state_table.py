@@ -14,6 +14,7 @@ from fwlab.metrics import delivery, plays, state_table
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
+from fwlab.model.trial import FiveTuple
 from tests.fakes.factories import testbed
 
 MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
@@ -130,3 +131,54 @@ def test_packets_that_do_not_arrive_are_reported(filled) -> None:
 def test_a_long_fill_is_probed_longer(filled, count: int, seconds: float) -> None:
     filled(carries=1000, seen=1000, count=count)
     assert filled.looked == [seconds]
+
+
+#: Two packets of one flow, and one of another class's flow.
+ONE, OTHER_ONE = FiveTuple(17, "198.18.64.1", 1, "198.19.10.1", 443), FiveTuple(6, "198.18.64.2", 2, "198.19.10.1", 80)
+
+
+class CountingDut(FakeDut):
+    """Its entries count what is in `flows`; None: nothing is tracked."""
+
+    def __init__(self, flows: dict[FiveTuple, int] | None) -> None:
+        super().__init__(carries=1e9)
+        self.entries = flows
+
+    def drain(self) -> None:
+        self.done.append("drain")
+
+    def count_flows(self) -> bool:
+        self.done.append("empty")
+        return self.entries is not None
+
+    def flows(self) -> dict[FiveTuple, int]:
+        return dict(self.entries or {})
+
+
+@pytest.mark.parametrize(
+    ("flows", "shares"),
+    [
+        ({ONE: 640, OTHER_ONE: 320}, [1.0, 1.0]),
+        ({ONE: 64, OTHER_ONE: 320}, [0.1, 1.0]),  # now and then
+        ({ONE: 999, OTHER_ONE: 0}, [1.0, 0.0]),  # no other flow's packets make up for it
+        ({}, [0.0, 0.0]),
+        (None, [0.0, 0.0]),
+    ],
+)
+def test_packets_are_tracked_if_entries_count_them(
+    flows: dict[FiveTuple, int] | None, shares: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
+    dut = CountingDut(flows)
+    store = SimpleNamespace(
+        five_tuples=lambda traffic, sent: {("near", ONE): 2 * sent // 3, ("far", OTHER_ONE): sent // 3},
+        offered=lambda traffic, sent: {"near": 2 * sent // 3, "far": sent // 3},
+    )
+    nodes = SimpleNamespace(dut=dut, engine=FakeEngine(dut), classes={}, pacing=None, store=store)
+    spec = MeasurementSpec("x", "x", "x", [], ["tracked"], traffic="flows")
+    found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="tracked")
+    found = state_table.track(MeasuringSession(nodes), spec, found)
+    assert dut.done[:2] == ["drain", "empty"]
+    assert [METRICS["tracked"].values(found, testbed(), name)[0] for name in ("near", "far")] == shares
+    assert METRICS["tracked"].values(found, testbed(), "nobody") == []
