@@ -75,7 +75,9 @@ class Survival(MeasurableMetric):
         "are multiples of what the DUT can forward without a filter.",
         x_label="{parameter}, times the capacity of {baseline}",
     )
-    tolerance = Tolerance(absolute=0.02)
+    #: Of some thousand packets of the class at ten times capacity, few pass: 0.4 points of standard deviation in twelve
+    #: runs (results/lab05-drop-early/2026-11-27-3-repeatability.json).
+    tolerance = Tolerance(absolute=0.03)
     needs = MappingProxyType(
         {
             "victim_class": "victim_class, the class whose packets survive or not",
