@@ -24,14 +24,11 @@ PPS = 10_000  # of a sixteenth. Nominal; only the proportions count.
 STRIDE = 389  # prime, so that it reaches every host of a list
 #: Sixteen packets are three of the flood, six of its neighbours and seven of the customers with two ways.
 SHARES = {"flooding": 3, "regular": 6, "detour": 7}
-#: When they begin (µs), so that no two packets are due at the same time.
-BEGIN = {"flooding": 0.0, "regular": 1.0, "detour": 2.0}
 #: Sixteens before all streams begin again: each host of the shortest stream comes three times.
 ROUNDS = 64
-DESTINATIONS = 50
-#: Linux takes eight packets at a time. One that goes where the first of them went takes its route, and its source is
-#: not validated. So a destination does not return within this many packets.
-APART = 15
+#: Linux takes up to eight packets at a time. One that goes where the first of them went takes its route, and its source
+#: is not validated. So each packet of a round goes to a host of its own.
+DESTINATIONS = 16 * ROUNDS
 
 
 class Sources:
@@ -49,26 +46,12 @@ class Sources:
         far = int(IPv4Address("198.19.240.0"))
         detour = [far + 16 * place + below(chance, 16) for place in range(count)]
         hosts = {"flooding": flooding, "regular": near, "detour": detour}
-        times = (
-            (BEGIN[name] + 1e6 * at / (PPS * share), name)
-            for name, share in SHARES.items()
-            for at in range(share * ROUNDS)
-        )
-        reached = {name: [] for name in hosts}
-        for (_, name), host in zip(sorted(times), destinations(chance, 16 * ROUNDS), strict=True):
-            reached[name].append(host)
-        return [stream(name, hosts[name], reached[name]) for name in hosts]
-
-
-def destinations(chance, count):
-    """Drawn hosts for a loop of `count` packets."""
-    first, found = int(IPv4Address("198.19.100.1")), []
-    while len(found) < count:
-        host = first + below(chance, DESTINATIONS)
-        left = count - len(found)
-        if host not in found[-APART:] and (left > APART or host not in found[: APART + 1 - left]):
-            found.append(host)
-    return found
+        to = [host for _, host in sorted((chance.random(), host) for host in range(DESTINATIONS))]
+        streams = []
+        for name, share in SHARES.items():
+            mine, to = to[: share * ROUNDS], to[share * ROUNDS :]
+            streams.append(stream(name, hosts[name], [int(IPv4Address("198.19.100.0")) + host for host in mine]))
+        return streams
 
 
 def below(chance, number):
@@ -89,9 +72,7 @@ def stream(name, hosts, reached):
             STLVmFixIpv4(offset="IP"),
         ]
     )
-    return STLStream(
-        name=name, isg=BEGIN[name], packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=PPS * SHARES[name])
-    )
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=PPS * SHARES[name]))
 
 
 def register():
