@@ -60,6 +60,8 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
         "ex6-many-names": {"*": {"payload"}},
     },
     "lab07-stateless": {
+        "ex1-buckets": {},
+        "ex2-assured": {},
         "*": {"*": PORTS | {"tcp.flags"}, "redirects": ERROR},
         # Large is what does not fit into the tunnel. Of UDP there are strangers alone.
         "ex5-mtu": {
