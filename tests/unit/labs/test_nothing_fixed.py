@@ -38,7 +38,17 @@ SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", 
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}
 ERROR = {"icmp.type", "icmp.rest"}  # of which the type decides what the rest means
+PROTOCOL = {"ip.protocol", "udp", "tcp", "icmp"}
 SIZE = {"length", "ip.length"}
+#: lab07's web server. In ex5, large is what does not fit into the tunnel, and only strangers and liars send UDP.
+TO_THE_SERVER = {
+    "*": PORTS | {"tcp.flags"},
+    "probes": PORT | DESTINATION | {"tcp.flags"},
+    "strangers": PORTS | DESTINATION,
+    "redirects": ERROR,
+    "unreachables": ERROR,
+    "others": ERROR | PROTOCOL,
+}
 #: By exercise and class, the fields that one may go by alone: those that are the idea, and those that the page gives.
 IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
     "lab01-forwarding": {"*": {"*": DESTINATION}, "ex3-tuning": {"*": SOURCE}},
@@ -60,14 +70,11 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
         "ex6-many-names": {"*": {"payload"}},
     },
     "lab07-stateless": {
-        "*": {"*": PORTS | {"tcp.flags"}, "redirects": ERROR},
-        # Large is what does not fit into the tunnel. Of UDP there are strangers alone.
-        "ex5-mtu": {
-            "*": PORTS | {"tcp.flags"},
-            "large": SIZE,
-            "redirects": ERROR,
-            "strangers": PORTS | DESTINATION | SIZE | {"ip.protocol", "udp", "tcp", "icmp"},
-        },
+        "ex1-buckets": {},
+        "ex2-assured": {},
+        "ex5-mtu": TO_THE_SERVER
+        | {"large": SIZE, "strangers": PORTS | DESTINATION | SIZE | PROTOCOL, "liars": PORTS | SIZE | PROTOCOL},
+        "*": TO_THE_SERVER,
     },
     "lab08-pf": {"*": ASKED, "ex4-table": {"*": SOURCE}},
     "lab09-classifiers": {"ex1-tree": {"*": SOURCE}},
