@@ -8,6 +8,7 @@ import codecs
 import errno
 import ipaddress
 import os
+import random
 import re
 import socket
 import stat
@@ -266,9 +267,20 @@ def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
     return [socket.inet_ntoa(number.to_bytes(4, "big")) for number in numbers]  # ten times as fast as ipaddress
 
 
+def scattered(count: int) -> list[str]:
+    """`count` IPv4 addresses: of each two neighbours from 10.64.0.0 on, the one that a fixed seed draws.
+
+    So no range, mask or remainder has the same. labs/common/mix.py sends from some of them.
+    """
+    chance, start = random.Random(2), int(ipaddress.IPv4Address("10.64.0.0"))
+    return [
+        socket.inet_ntoa((start + 2 * place + (chance.random() < 0.5)).to_bytes(4, "big")) for place in range(count)
+    ]
+
+
 def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
     """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
-    given = {"addresses": addresses, "links": topology.links, **parameters}
+    given = {"addresses": addresses, "scattered": scattered, "links": topology.links, **parameters}
     try:
         return _compiled(text).render(given)
     except (TypeError, ValueError, ArithmeticError) as error:

@@ -24,15 +24,14 @@ FCS = 4
 TOTAL_PPS = 10_000
 #: Hosts drawn from the list elsewhere.
 PROBES = 1000
-#: The list elsewhere: every second address from this one on. Its first hosts are never drawn, since the addresses by
-#: which the nodes are managed are among them, and the DUT takes a packet from its own address for an error.
-ELSEWHERE, UNDRAWN = "10.0.0.1", 512
+#: The list elsewhere: of each two neighbours from here on, the one that a seed draws (`scattered` in templates).
+ELSEWHERE, SCATTERED = "10.64.0.0", 2
 STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
 
 
 class Mix:
-    """Continuous streams to the same hosts. A ruleset can tell them apart by nothing but the source address, and the
-    sink counts them by it."""
+    """Continuous streams to the same hosts and to any port. A ruleset can tell them apart by nothing but the source
+    address."""
 
     def get_streams(
         self,
@@ -61,9 +60,8 @@ class Mix:
         another address between two attackers'.
         `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
         `listed_hosts`, a third of the attack comes from them, and a third from a few drawn from a list of `elsewhere`
-        hosts of 10.0.0.0/8, every second address. Half of the bystanders' packets come from the `unlisted_hosts`
-        between the listed ones, and from some between and behind those elsewhere. `size` is in bytes on the wire, FCS
-        included.
+        hosts of 10.0.0.0/8. Half of the bystanders' packets come from the `unlisted_hosts` between the listed ones, and
+        from some between and behind those elsewhere. `size` is in bytes on the wire, FCS included.
         Each packet goes to another of the `destinations` than the one before. A packet to the same host would use its
         route, and a drop after routing would look cheap.
         """
@@ -75,10 +73,12 @@ class Mix:
         chance = random.Random(draw)
         nearby = spaced(bystander or str(IPv4Address(attacker) + 1), bystanders, bystander_step)
         unlisted = spaced(str(IPv4Address(listed) + 1), unlisted_hosts, unlisted_step)
-        found = drawn(chance, PROBES, UNDRAWN, elsewhere) if elsewhere else []
-        # Those between the listed hosts, and some behind the end of the list (which is not as long in each exercise).
-        spared = [host + 1 for host in found[::10]]
-        spared += drawn(chance, len(spared), elsewhere + 100, elsewhere + 1100)
+        found, spared = [], []
+        if elsewhere:
+            every = scattered(elsewhere + 100 + PROBES)
+            found = drawn(chance, every[:elsewhere], PROBES)
+            # The other one of two, and some behind the end of the list (which is not as long in each exercise).
+            spared = [host ^ 1 for host in found[::10]] + drawn(chance, every[-PROBES:], PROBES // 10)
         groups = [
             ("attack", spaced(attacker, attackers, step), attack_pps - 2 * listed_pps),
             ("listed", spaced(listed, listed_hosts, listed_step), listed_pps),
@@ -87,7 +87,7 @@ class Mix:
             ("unlisted", moved(chance, unlisted, listed_step) + spared, unlisted_pps),
             ("legitimate", spaced("198.18.10.1", 250, 1), rest_pps),
         ]
-        return [stream(*group, destinations, size) for group in groups if group[-1]]
+        return [stream(chance, *group, destinations, size) for group in groups if group[-1]]
 
 
 def spaced(first, count, step):
@@ -100,13 +100,17 @@ def moved(chance, hosts, step):
     return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
 
 
-def drawn(chance, count, begin, end):
-    """`count` hosts of the list elsewhere, from its host number `begin` to that before `end`."""
-    hosts = [begin + int((end - begin) * chance.random()) for _ in range(count)]
-    return [int(IPv4Address(ELSEWHERE)) + 2 * host for host in hosts]
+def scattered(count):
+    """The list elsewhere. No range, mask or remainder has the same addresses."""
+    chance, start = random.Random(SCATTERED), int(IPv4Address(ELSEWHERE))
+    return [start + 2 * place + (chance.random() < 0.5) for place in range(count)]
 
 
-def stream(name, sources, pps, destinations, size):
+def drawn(chance, hosts, count):
+    return [hosts[int(len(hosts) * chance.random())] for _ in range(count)]
+
+
+def stream(chance, name, sources, pps, destinations, size):
     """A continuous stream from these addresses to so many destinations."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
     headers = Ether() / IP(src="198.18.0.9", dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
@@ -116,12 +120,15 @@ def stream(name, sources, pps, destinations, size):
     turns = range(len(sources) * math.ceil(destinations / len(sources)))
     visited = [sources[turn * STRIDE % len(sources)] for turn in turns]
     reached = [int(IPv4Address("198.19.10.1")) + turn % destinations for turn in turns]
+    ports = [1 + int(65535 * chance.random()) for _ in turns]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
             STLVmFlowVar(name="destination", value_list=reached, size=4, op="inc"),
+            STLVmFlowVar(name="port", value_list=ports, size=2, op="inc"),
             STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
             STLVmWrFlowVar(fv_name="destination", pkt_offset="IP.dst"),
+            STLVmWrFlowVar(fv_name="port", pkt_offset="UDP.dport"),
             STLVmFixIpv4(offset="IP"),
         ]
     )

@@ -26,6 +26,13 @@ FCS = 4
 #: Source of all these packets. The cases have other sources.
 SOURCE = "198.18.10.1"
 STRIDE = 389  # odd, so that it reaches each of 1024
+#: Where strangers are: the first and last address of each range, between what is listed, cut off or a customer's.
+ELSEWHERE = [
+    ("198.19.1.0", "198.19.127.255"),
+    ("198.19.192.0", "198.19.199.255"),
+    ("198.19.201.0", "198.19.207.255"),
+    ("198.19.209.0", "198.19.255.254"),
+]
 
 
 class Mix:
@@ -45,14 +52,15 @@ class Mix:
         **kwargs,
     ):
         """Each tunable is a part of the traffic, in sixteenths. `size` is that of UDP frames on the wire, FCS included.
-        `draw` draws a part of those who are beside the victim, or beside listed hosts.
+        `draw` draws a part of those who are beside the victim, or beside listed hosts, and 64 strangers.
 
         victim      to one host, 198.19.200.66
         neighbours  to the 24 hosts nearest to it, 12 on each side, and to eight others of its /24
         listed      to `hosts` hosts, 13 apart, beginning with 198.19.128.1; as much goes to the hosts next to them,
-                    or, instead of every fourth, to another one before the next listed host
-        customers   to 256 hosts of 198.19.208.0/24
-        download    one TCP connection, in trains of sixteen full segments
+                    or, instead of every fourth, to another one before the next listed host, and to strangers
+        customers   to 256 hosts of 198.19.208.0/24, and to strangers, if nothing is listed
+        download    one TCP connection, in trains of sixteen full segments. A quarter of what goes to listed hosts are
+                    such segments, too
         """
         if not any((victim, neighbours, listed, customers, download)):
             customers = 16  # the default: customers only
@@ -63,13 +71,18 @@ class Mix:
         others = sorted((chance.random(), number) for number in rest)
         beside = spaced("198.19.128.2", hosts, 13)
         beside = [other + int(12 * chance.random()) * (turn % 4 == 3) for turn, other in enumerate(beside)]
+        rest = strangers(chance)
+        cut_off = spaced("198.19.128.1", hosts, 13)
+        probed = [cut_off[int(hosts * chance.random())] for _ in range(15)] + [host if victim else cut_off[0]]
+        by_tcp = listed / 4 if download else 0
         parts = [
             udp([host], victim, size),
             udp([*near, *(number for _, number in others[:8])], neighbours, size),
-            udp(spaced("198.19.128.1", hosts, 13), listed, size),
-            udp(beside, listed, size),
-            udp(spaced("198.19.208.0", 256, 1), customers, size),
-            *(tcp(number, download) for number in range(16)),
+            udp(cut_off, listed - by_tcp, size),
+            udp([*beside, *rest], listed, size),
+            udp(spaced("198.19.208.0", 256, 1) + ([] if listed else rest), customers, size),
+            *(tcp(number, by_tcp, str(IPv4Address(to))) for number, to in enumerate(probed)),
+            *(tcp(number, download, "198.19.208.1") for number in range(16)),
         ]
         return [part for part in parts if part is not None]
 
@@ -79,6 +92,13 @@ def spaced(first, count, step):
     part of the traffic should have both ends."""
     start = int(IPv4Address(first))
     return [start + step * (turn * STRIDE % count) for turn in range(count)]
+
+
+def strangers(chance):
+    """The first and the last address of each range, and drawn ones."""
+    ranges = [range(int(IPv4Address(first)), int(IPv4Address(last)) + 1) for first, last in ELSEWHERE]
+    found = [address for each in ranges for address in (each[0], each[-1])]
+    return found + [each[int(len(each) * chance.random())] for each in ranges * 14]
 
 
 def udp(destinations, sixteenths, size):
@@ -101,13 +121,13 @@ def udp(destinations, sixteenths, size):
     return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=mode)
 
 
-def tcp(number, sixteenths):
+def tcp(number, sixteenths, destination):
     """One segment of the train. The streams of a train follow each other."""
     if not sixteenths:
         return None
     pps = PPS * sixteenths / 16
     return STLStream(
-        packet=STLPktBuilder(pkt=segment(1518, number, SOURCE, "198.19.208.1")),
+        packet=STLPktBuilder(pkt=segment(1518, number, SOURCE, destination)),
         mode=STLTXCont(pps=pps),
         isg=number * 1e6 / pps / 16,
     )

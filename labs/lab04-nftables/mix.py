@@ -66,6 +66,16 @@ def legitimate():
     return hosts("198.18.10.1", 50, 1)
 
 
+def anybody(chance, known):
+    """Sixty to whom a port is closed as well: strangers, and some of the legitimate network."""
+    return strangers(chance, 50, known) + legitimate()[::5]
+
+
+def some_ports(chance):
+    """Where hosts go who are blocked at every port, and their neighbours: to ports that are open to others."""
+    return [WEB, 4000 + below(chance, 61536), 4000 + below(chance, 61536)]
+
+
 def scanned(rules):
     """Fifteen ports for each of `rules` rules, similar to S3's, but no two are consecutive."""
     return [100 * hundred + 3 * rule for rule in range(1, rules + 1) for hundred in range(1, 16)]
@@ -108,6 +118,7 @@ def ports(chance, first, count, step):
     """Scans of 300 closed ports. The neighbours are the same hosts, and strangers, at open ports."""
     sources, closed = hosts(first, count, step), scanned(20)
     flows = list(zip(sources, closed * (count // 300), strict=True))
+    flows += zip(anybody(chance, sources), spread(closed, 60), strict=True)
     everybody = spread(sources, 150) + strangers(chance, 50, sources)
     return flows, paired(everybody, beside(closed), NEIGHBOUR_FLOWS)
 
@@ -115,7 +126,7 @@ def ports(chance, first, count, step):
 @scene
 def few(chance, first, count, step):
     """A few attackers at any port. The neighbours have addresses around theirs."""
-    sources, anywhere = hosts(first, count, step), [WEB, 80, 22, 8080]
+    sources, anywhere = hosts(first, count, step), [80, *some_ports(chance)]
     around = sorted({source + way for source in sources for way in range(-6, 7)} - set(sources))
     flows = [(source, port) for port in anywhere for source in sources]
     return flows, paired(around + strangers(chance, NEIGHBOUR_FLOWS - len(around), sources), anywhere, NEIGHBOUR_FLOWS)
@@ -138,7 +149,7 @@ def chains(chance, first, count, step):
     sources = hosts(first, count, step)
     unknown = strangers(chance, 60, sources)
     own = [(source, 2000 + place) for place, source in enumerate(sources)]
-    blocked = own + [(source, 23) for source in sources + unknown[:50]]
+    blocked = own + [(source, 23) for source in sources + unknown[:50] + legitimate()[::5]]
     others = [(source, 2001 + place) for place, source in enumerate(sources)]
     return blocked, others + spread([(s, WEB) for s in sources], 140) + paired(unknown, range(2000, 2200), 60)
 
@@ -146,11 +157,13 @@ def chains(chance, first, count, step):
 @scene
 def prefixes(chance, first, count, step):
     """Attackers in pairs, each a /31. The neighbours have the addresses just before and after a pair."""
-    starts = twos(first, count, step)
-    blocked = [(source + second, WEB) for second in (0, 1) for source in starts]
+    starts, anywhere = twos(first, count, step), some_ports(chance)
+    pairs = [source + second for second in (0, 1) for source in starts]
+    blocked = paired(pairs, anywhere, len(pairs))
     listed = {source for source, _ in blocked}
     around = [source + way for source in starts for way in (-1, 2, 3) if source + way not in listed]
-    return blocked, [(source, WEB) for source in spread(around, 360) + strangers(chance, 40, {*listed, *around})]
+    beyond = spread(around, 360) + strangers(chance, 40, {*listed, *around})
+    return blocked, paired(beyond, anywhere, len(beyond))
 
 
 def twos(first, count, step):
@@ -167,9 +180,9 @@ def exceptions(chance, first, count, step):
     sources = hosts(first, 3 * count, step)
     bad, others, partners = sources[:count], sources[count : 2 * count], sources[2 * count :]
     closed = [3000 + place for place in range(count)]
-    foreign = list(zip(partners, closed[1:] + closed[:1], strict=True))
-    visits = list(zip(others, closed, strict=True))
-    blocked = [(source, WEB) for source in bad] + visits[::2] + foreign[::2]
+    foreign = [(source, 3000 + (place + 1 + below(chance, count - 1)) % count) for place, source in enumerate(partners)]
+    visits = list(zip(spread(others, count - 60) + anybody(chance, sources), closed, strict=True))
+    blocked = paired(bad, some_ports(chance), 2 * count) + visits + foreign
     open_to_all = paired(partners + others + strangers(chance, 50, sources), [WEB, 2999, 3000 + count, 80], 300)
     return blocked, list(zip(partners, closed, strict=True)) + open_to_all
 
@@ -181,12 +194,13 @@ def mixed(chance, first, count, step):
     listed, others = sources[:count], sources[count:]
     hosts_of_pairs, scanners = others[: count // 2], others[count // 2 :]
     bad_pairs = [(source, pair_port(place)) for place, source in enumerate(hosts_of_pairs)]
-    scans = list(zip(scanners, scanned(20) * 2, strict=False))
-    blocked = [(source, WEB) for source in 3 * listed] + bad_pairs + scans
-    right_beside = [(source + 1 + below(chance, step - 1), WEB) for source in listed]
+    scans = list(zip(scanners[:-60] + anybody(chance, sources), scanned(20) * 2, strict=False))
+    anywhere = some_ports(chance)
+    blocked = [(source, port) for port in anywhere for source in listed] + bad_pairs + scans
+    right_beside = paired([source + 1 + below(chance, step - 1) for source in spread(listed, 100)], anywhere, 100)
     wrong_pairs = [(source, pair_port(place + 1)) for place, source in enumerate(hosts_of_pairs)]
     open_ports = paired(scanners, beside(scanned(20)), 150)
-    return blocked, spread(right_beside, 100) + spread(wrong_pairs, 150) + open_ports
+    return blocked, right_beside + spread(wrong_pairs, 150) + open_ports
 
 
 class Mix:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The traffic of the exercises, one scene each: packets to block, their neighbours, and a legitimate network.
 
-All are UDP packets of one length to one host. The three classes differ only in source address and destination port.
+All are UDP packets of one length, but for one scene to one host. The three classes differ only in source address and
+destination port, and in that scene in the destination.
 """
 
 import random
@@ -29,6 +30,9 @@ STRIDE = 389  # prime, so that it reaches every flow of a list
 #: One packet of twenty may be a neighbour's, and a light load has about 8000 packets: it reaches this many flows.
 NEIGHBOUR_FLOWS = 400
 WEB, ATTACKED = 443, 5000
+#: Other ports. The hosts of ex1 are blocked at each.
+PORTS = range(1, 65536)
+SERVER = "198.19.10.1"
 #: Rules that few packets match: addresses and ports, from and to.
 COLD = [
     ("198.18.20.0", "198.18.23.255", 3000, 3099),
@@ -57,8 +61,18 @@ def below(chance, number):
     return int(number * chance.random())
 
 
-#: By name: a function that returns (flows to block, neighbouring flows that must pass, a part of which it draws). A
-#: flow is a pair of source address and destination port.
+def one_of(values, chance):
+    return values[below(chance, len(values))]
+
+
+def some_of(values, count, chance):
+    """`count` of these values, drawn, each once, in their order."""
+    order = sorted(range(len(values)), key=[chance.random() for _ in values].__getitem__)
+    return [values[place] for place in sorted(order[:count])]
+
+
+#: By name: a function that returns (flows to block, neighbouring flows that must pass), a part of which it draws. A
+#: flow is a source address, a destination port and, where it is not SERVER, a destination.
 SCENES = {}
 
 
@@ -69,10 +83,12 @@ def scene(function):
 
 @scene
 def listed(chance, first, count, step):
-    """Listed hosts. The neighbours have the addresses before and after theirs."""
+    """Listed hosts. The neighbours have the addresses before and after theirs. Some of either use other ports."""
     sources = hosts(first, count, step)
     around = [source + way for source in sources for way in (-1, 1 + below(chance, step - 2))]
-    return [(source, ATTACKED) for source in sources], [(source, ATTACKED) for source in spread(around, 400)]
+    ports = (ATTACKED, WEB, one_of(PORTS, chance), one_of(PORTS, chance))
+    both = sources, spread(around, 400)
+    return tuple([(source, ports[place // 2 % 4]) for place, source in enumerate(group)] for group in both)
 
 
 def first_closed(place):
@@ -117,48 +133,80 @@ def own_port(place):
 
 @scene
 def services(chance, first, count, step):
-    """Customers at ports that nobody has (eighteen of nineteen packets), and at other customers' ports.
+    """Customers at ports that nobody has (eighteen of nineteen packets), and at other customers' ports. Of those at
+    a customer's port, every second has an address just before or after the customer's.
 
     A customer has the addresses 1 to 8 of a block of `step`. The neighbours are customers at their own ports.
     """
     customers = hosts(first, count, step)
     nobodys = [53, 123, 161, 1900, 5060, 7999, 11211, 8010, 9600]
     scans = [(customer + 1 + place % 8, nobodys[place % 9]) for place, customer in enumerate(customers)]
-    foreign = [(customer + 3, own_port(place + 1)) for place, customer in enumerate(customers)]
+    foreign = [
+        (customer + 1 + below(chance, 8), own_port(place + 1 + below(chance, 15)))
+        for place, customer in enumerate(customers)
+    ]
+    foreign[::2] = [(customer + one_of((0, 9), chance), own_port(2 * n)) for n, customer in enumerate(customers[::2])]
     inside = (1, 8, 1 + below(chance, 8), 1 + below(chance, 8))
     own = [(customer + inside[place % 4], own_port(place)) for place, customer in enumerate(customers)]
-    return scans + spread(foreign, count // 18), spread(own, NEIGHBOUR_FLOWS)
+    return scans + some_of(foreign, count // 18, chance), spread(own, NEIGHBOUR_FLOWS)
 
 
 @scene
 def tenants(chance, first, count, step):
-    """Attackers of the tenant at port 5000, and a few of the tenant at port 7000.
+    """Attackers of the tenant at port 5000, and a few of the tenant at port 7000, who blocks 256 prefixes of sources,
+    each for a network of destinations.
 
-    The neighbours are other hosts at these two ports, and everybody at port 6000, a third tenant's.
+    The neighbours are other hosts at these two ports, and everybody at port 6000, a third tenant's. Those at port 7000
+    come from an address just before or after a prefix, or from one of its own to a destination outside its network.
     """
     blue, red = hosts(first, count, step), hosts("198.18.160.0", 256, 32)
-    around = [(source + 1 + below(chance, step - 1), ATTACKED) for source in blue]
+    server = int(IPv4Address("198.19.10.0"))
+    blocked, around = [], []
+    for place, start in enumerate(red):
+        hosts_of, network = 8 >> place % 4, 256 >> place // 4 % 8
+        inside, outside = max(1, below(chance, network)), network + below(chance, 2) * below(chance, 256 - network)
+        blocked.append((start + below(chance, hosts_of), 7000, server + inside))
+        around.append((start + one_of((-1, hosts_of), chance), 7000, server + inside))
+        if network < 256:
+            around[-1] = one_of((around[-1], (start + below(chance, hosts_of), 7000, server + outside)), chance)
+    chosen = some_of(range(len(red)), count * 5 // 19, chance)
+    rest = [flow for place, flow in enumerate(around) if place not in chosen]
+    beside = [(source + 1 + below(chance, step - 1), ATTACKED) for source in blue]
     third = [(source, 6000) for source in blue]
-    at_red = [(source + 16, 7000) for source in red]
-    blocked = [(source, ATTACKED) for source in blue] + [(source, 7000) for source in spread(red, count // 19)]
-    return blocked, spread(around, 190) + spread(third, 190) + spread(at_red, 20)
+    # Several packets of each host at the other ports, so that many prefixes have their turn.
+    return (
+        at_server(5 * [(source, ATTACKED) for source in blue]) + [blocked[place] for place in chosen],
+        at_server(3 * (spread(beside, 190) + spread(third, 190))) + some_of(rest, 60, chance),
+    )
+
+
+def at_server(flows):
+    return [(*flow, int(IPv4Address(SERVER))) for flow in flows]
 
 
 @scene
 def hot(chance, first, count, step):
     """Packets of one rule, and a tenth of eight others. Neighbours: its exception, and what is around the others."""
-    sources = [host for host in hosts(first, count, step) if not 100 <= host - int(IPv4Address("198.18.64.0")) < 120]
-    blocked = [(source, 5000 + 7 * place % 1000) for place, source in enumerate(sources)]
+    least, most = int(IPv4Address("198.18.64.1")), int(IPv4Address("198.18.127.254"))
+    sources = [
+        host + below(chance, step)
+        for host in hosts(first, count, step)
+        if not 100 - step < host - int(IPv4Address("198.18.64.0")) < 120
+    ]
+    blocked = [(source, 5000 + below(chance, 1000)) for source in sources]
+    blocked += [(host, port) for host in (least, most) for port in (5000, 5999)]
     exception = hosts("198.18.64.100", 20, 1)
     blocked += [(host, (5010, 5999)[place % 2]) for place, host in enumerate(exception)]
     around = []
     for low, high, lowest, highest in COLD:
         ends = int(IPv4Address(low)), int(IPv4Address(high))
-        blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(6)]
+        blocked += [(host, port) for host in ends for port in (lowest, highest)]
+        inside = range(ends[0], ends[1] + 1), range(lowest, highest + 1)
+        blocked += [tuple(one_of(values, chance) for values in inside) for _ in range(2)]
         around += [(ends[0] - 1, lowest), (ends[1] + 1, highest), (ends[0], lowest - 1), (ends[1], highest + 1)]
     for turn, source in enumerate(spread(sources, 60)):
         around += [(source, 4999), (source, 6001 + below(chance, 2000) if turn % 4 == 3 else 6000)]
-    around += [(int(IPv4Address(host)), 5500) for host in ("198.18.64.0", "198.18.127.255", "198.18.63.255")]
+    around += [(host, 5500) for host in (least - 1, most + 1, least - 2)]
     return blocked, around + [(host, port) for host in exception for port in (5000, 5003, 5009)]
 
 
@@ -185,15 +233,17 @@ class Mix:
 def stream(name, flows, percent):
     """A continuous stream, one flow after the other, in strides of a prime number of flows."""
     visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
-    # No UDP checksum (RFC 768 allows it): it would have to follow address and port.
-    headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / UDP(sport=1025, dport=ATTACKED, chksum=0)
+    # No UDP checksum (RFC 768 allows it): it would have to follow addresses and port.
+    headers = Ether() / IP(src="198.18.0.1", dst=SERVER) / UDP(sport=1025, dport=ATTACKED, chksum=0)
     packet = headers / bytes(SIZE - FCS - len(headers))
+    fields = [("source", "IP.src", 4), ("port", "UDP.dport", 2), ("destination", "IP.dst", 4)][: len(flows[0])]
     vm = STLScVmRaw(
         [
-            STLVmFlowVar(name="source", value_list=[source for source, _ in visited], size=4, op="inc"),
-            STLVmFlowVar(name="port", value_list=[port for _, port in visited], size=2, op="inc"),
-            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
-            STLVmWrFlowVar(fv_name="port", pkt_offset="UDP.dport"),
+            *(
+                STLVmFlowVar(name=field, value_list=[flow[place] for flow in visited], size=size, op="inc")
+                for place, (field, _, size) in enumerate(fields)
+            ),
+            *(STLVmWrFlowVar(fv_name=field, pkt_offset=offset) for field, offset, _ in fields),
             STLVmFixIpv4(offset="IP"),
         ]
     )

@@ -15,14 +15,14 @@ import pytest
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import classify, flow_keys
-from fwlab.traffic.headers import read_headers
+from fwlab.traffic.headers import ipv4_numbers, read_headers
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 LAB = lab_named("lab09-classifiers")
 STORE = TrafficStore(PROJECT, TOPOLOGY, LAB)
-#: (addresses, ports, verdict), in the order in which they are asked
-Rules = list[tuple[range, range, str]]
-ANY = range(65536)
+#: (sources, ports, verdict, destinations), in the order in which they are asked
+Rules = list[tuple[range, range, str, range]]
+ANY, ANYWHERE = range(65536), range(2**32)
 RANGE = r"([\d.]+)-([\d.]+)"
 PORTS = r"(\d+)(?:-(\d+))?"
 
@@ -46,29 +46,33 @@ def prefix(words: str) -> range:
 
 def of_iptables(start: str) -> Rules:
     return [
-        (prefix(found), ANY, "drop") for found in re.findall(r"^-A PREROUTING -s ([\d.]+) -j DROP", start, re.MULTILINE)
+        (prefix(found), ANY, "drop", ANYWHERE)
+        for found in re.findall(r"^-A PREROUTING -s ([\d.]+) -j DROP", start, re.MULTILINE)
     ]
 
 
 def of_nft(start: str) -> Rules:
     found = re.findall(rf"ip saddr {RANGE} udp dport {PORTS} (\w+)", start)
-    return [(between(a, b), ports(c, d), verdict) for a, b, c, d, verdict in found]
+    return [(between(a, b), ports(c, d), verdict, ANYWHERE) for a, b, c, d, verdict in found]
 
 
 def of_set(start: str) -> Rules:
-    pairs = [(between(a, b), ports(c, d), "accept") for a, b, c, d in re.findall(rf"{RANGE} \. {PORTS},", start)]
-    return [*pairs, (prefix("198.18.10.0/24"), ANY, "accept"), (prefix("0.0.0.0/0"), ANY, "drop")]
+    pairs = re.findall(rf"{RANGE} \. {PORTS},", start)
+    return [
+        *((between(a, b), ports(c, d), "accept", ANYWHERE) for a, b, c, d in pairs),
+        (prefix("198.18.10.0/24"), ANY, "accept", ANYWHERE),
+        (ANYWHERE, ANY, "drop", ANYWHERE),
+    ]
 
 
 def of_flower(start: str) -> Rules:
     found = re.findall(r"dst_port (\d+) src_ip ([\d./]+)(?: dst_ip ([\d./]+))? action drop", start)
-    assert all(IPv4Address("198.19.10.1") in ip_network(to) for _, _, to in found if to)
-    return [(prefix(source), ports(port, ""), "drop") for port, source, _ in found]
+    return [(prefix(source), ports(port, ""), "drop", prefix(to or "0.0.0.0/0")) for port, source, to in found]
 
 
 def of_map(start: str) -> Rules:
     found = re.findall(rf"{RANGE} \. {PORTS} : (\w+)", start)
-    return [(between(a, b), ports(c, d), verdict) for a, b, c, d, verdict in found]
+    return [(between(a, b), ports(c, d), verdict, ANYWHERE) for a, b, c, d, verdict in found]
 
 
 def of_program(start: str) -> Rules:
@@ -82,7 +86,8 @@ def of_program(start: str) -> Rules:
             first, _, last = values.get("dport", "0-65535").partition("-")
             hosts = values.get("saddr", "0.0.0.0/0")
             both = hosts.partition("-")
-            found.append((between(both[0], both[2]) if both[2] else prefix(hosts), ports(first, last), verdict))
+            sources = between(both[0], both[2]) if both[2] else prefix(hosts)
+            found.append((sources, ports(first, last), verdict, ANYWHERE))
     return found
 
 
@@ -98,16 +103,15 @@ each_exercise = pytest.mark.parametrize("name", READ)
 
 
 @cache
-def flows(name: str) -> dict[str, set[tuple[int, int]]]:
-    """By class: source address and destination port of each flow."""
+def flows(name: str) -> dict[str, set[tuple[int, int, int]]]:
+    """By class: source address, destination port and destination of each flow."""
     exercise = LAB.exercise(name)
     assert exercise is not None
     frames = STORE.table(exercise.traffic).frames
-    found, keys = classify(frames, LAB.classes), flow_keys(read_headers(frames))
-    return {
-        each: {(int(key) >> 16, int(key) & 0xFFFF) for key in np.unique(keys[found == place])}
-        for place, each in enumerate(LAB.classes)
-    }
+    headers = read_headers(frames)
+    found, keys = classify(frames, LAB.classes), flow_keys(headers)
+    every = np.stack([keys >> 16, keys & 0xFFFF, ipv4_numbers(headers.dst)], axis=1)
+    return {each: set(map(tuple, every[found == place].tolist())) for place, each in enumerate(LAB.classes)}
 
 
 def test_every_exercise_is_read() -> None:
@@ -122,18 +126,27 @@ def test_the_start_blocks_the_blocked_and_nothing_else(name: str) -> None:
     assert rules
     for which, wanted in {"blocked": "drop", "neighbours": "accept", "legitimate": "accept"}.items():
         assert len(flows(name)[which]) >= 50
-        for source, port in flows(name)[which]:
-            verdict = next((verdict for hosts, numbers, verdict in rules if source in hosts and port in numbers), None)
-            assert (verdict or "accept") == wanted, (which, str(IPv4Address(source)), port)
+        for source, port, destination in flows(name)[which]:
+            fits = (
+                verdict
+                for hosts, numbers, verdict, servers in rules
+                if source in hosts and port in numbers and destination in servers
+            )
+            assert next(fits, "accept") == wanted, (
+                which,
+                str(IPv4Address(source)),
+                port,
+                str(IPv4Address(destination)),
+            )
 
 
 @each_exercise
 def test_neighbours_are_no_class_of_their_own_by_port_or_address_alone(name: str) -> None:
     blocked, neighbours = flows(name)["blocked"], flows(name)["neighbours"]
     least, most = min(blocked)[0], max(blocked)[0]
-    assert sum(least < source < most for source, _ in neighbours) >= 50
-    known = {port for _, port in blocked}
-    assert sum(min(known) <= port <= max(known) for _, port in neighbours) >= 50
+    assert sum(least < source < most for source, *_ in neighbours) >= 50
+    known = {port for _, port, _ in blocked}
+    assert sum(min(known) <= port <= max(known) for _, port, _ in neighbours) >= 50
 
 
 @pytest.mark.parametrize(("fanout", "levels"), [(2, 14), (4, 7), (128, 2), (8, 5)])
