@@ -30,6 +30,8 @@ TOTAL_PPS = 10_000
 STRIDE = 389  # prime, so that it reaches every flow of a list
 #: The first port of the rules on UDP, and of those on TCP. No rule closes a port from FREE on.
 UDP_PORT, TCP_PORT, FREE = 2000, 4000, 5000
+#: Where TCP's flags are, and what they say: a rule on TCP drops a SYN, data and a last segment alike.
+FLAGS, SEGMENTS = 47, (0x02, 0x10, 0x18, 0x11, 0x04)
 #: The number of neighbouring flows; where rules are on TCP, so many of them are TCP, too: one at a free port, the
 #: others at ports that are closed to somebody else.
 NEIGHBOUR_FLOWS, BY_TCP = 400, 4
@@ -56,8 +58,9 @@ def below(chance, number):
 
 
 def free_ports(chance, count):
-    """Ports that no rule closes."""
-    return [FREE + below(chance, 60_000) for _ in range(count)]
+    """Ports that no rule closes, some of them below those of the rules."""
+    low = [1 + below(chance, UDP_PORT - 1) for _ in range(count)]
+    return [port if chance.random() < 0.5 else FREE + below(chance, 60_000) for port in low]
 
 
 def services(chance, first, step, tcp, udp):
@@ -65,7 +68,7 @@ def services(chance, first, step, tcp, udp):
     sources = hosts(first, tcp + udp, step)
     by_tcp = [(source, TCP_PORT + place) for place, source in enumerate(sources[:tcp])]
     by_udp = [(source, UDP_PORT + place) for place, source in enumerate(sources[tcp:])]
-    others = [(source, port) for source, own in by_udp for port in [own + 1, *free_ports(chance, 7)]]
+    others = [(source, port) for source, own in by_udp for port in [own - 1, own + 1, *free_ports(chance, 6)]]
     wrong = [(source, port + 1) for source, port in by_tcp]
     beside = others + spread(wrong, NEIGHBOUR_FLOWS - BY_TCP - len(others))
     free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, 1)]
@@ -77,7 +80,8 @@ def ports(chance, first, step, servers, closed):
     """Flows from each of some hosts to each of some ports. The neighbours: the same hosts at other ports, others."""
     sources = hosts(first, servers, step)
     blocked = [(source, UDP_PORT + place) for source in sources for place in range(closed)]
-    elsewhere = [(source, port) for source in sources for port in [UDP_PORT + closed, *free_ports(chance, 6)]]
+    around = [UDP_PORT - 1, UDP_PORT + closed]
+    elsewhere = [(source, port) for source in sources for port in around + free_ports(chance, 5)]
     beside = [(source + 1 + below(chance, step - 1), UDP_PORT + below(chance, closed)) for source in sources]
     return {"blocked": blocked}, {"neighbours": elsewhere + beside}
 
@@ -135,12 +139,15 @@ def stream(name, flows, percent, layer):
     transport = UDP(sport=1025, dport=443, chksum=0) if layer is UDP else TCP(sport=1025, dport=443, flags="S")
     headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / transport
     packet = headers / bytes(SIZE - FCS - len(headers))
+    segments = [SEGMENTS[turn % len(SEGMENTS)] for turn in range(len(flows) if layer is TCP else 0)]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=[source for source, _ in visited], size=4, op="inc"),
             STLVmFlowVar(name="port", value_list=[port for _, port in visited], size=2, op="inc"),
             STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
             STLVmWrFlowVar(fv_name="port", pkt_offset="UDP.dport" if layer is UDP else "TCP.dport"),
+            *(STLVmFlowVar(name="flags", value_list=values, size=1, op="inc") for values in [segments] if values),
+            *(STLVmWrFlowVar(fv_name="flags", pkt_offset=FLAGS) for values in [segments] if values),
             STLVmFixIpv4(offset="IP"),
         ]
     )

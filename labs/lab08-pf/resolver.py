@@ -6,16 +6,19 @@ a question opens one and is sent back where it came from, and its answers match 
 """
 
 import random
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 
+from scapy.layers.inet import ICMP
 from trex_stl_lib.api import (
     IP,
+    TCP,
     UDP,
     Ether,
     STLPktBuilder,
     STLScVmRaw,
     STLStream,
     STLTXCont,
+    STLVmFixChecksumHw,
     STLVmFixIpv4,
     STLVmFlowVar,
     STLVmTupleGen,
@@ -29,6 +32,8 @@ RESOLVER, SERVER = "198.19.10.53", "198.19.10.54"
 #: answers, and send them to the same port.
 ASKED, SERVERS, CLIENT = 64, "198.18.53.1", "198.18.128.1"
 RESOLVER_PORT = 20_053
+#: The network of both servers, and ports that are closed, in addition to drawn ones.
+NEAR, EDGES = IPv4Network("198.19.10.0/24"), (1, 22, 52, 53, 54, 1023, 1024, RESOLVER_PORT, 65_535)
 
 
 class Resolver:
@@ -41,16 +46,16 @@ class Resolver:
         """Each tunable is a number of packets per second, unless it says something else.
 
         answers    answers to each question; there are ASKED questions per second
-        strangers  packets to the resolver that it never asked for
+        strangers  packets that nobody has asked for: see `unasked`
         forged     the same, but they look like answers, from addresses that were not asked
         queries    packets to the name server, from `clients` x `ports` flows
         size       bytes on the wire, FCS included
-        draw       draws who of the name servers' network is asked, forges, or is a stranger, and strangers' ports
+        draw       draws who of the name servers' network is asked, forges, or is a stranger, and where strangers send
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance, first = random.Random(draw), int(IPv4Address(SERVERS))
         network = [host for _, host in sorted((chance.random(), first + host) for host in range(254))]
-        asked, forgers, others = (network[part * ASKED : (part + 1) * ASKED] for part in range(3))
+        asked, forgers, others = network[:ASKED], network[ASKED : 2 * ASKED], network[2 * ASKED :]
         question = udp(RESOLVER, SERVERS, RESOLVER_PORT, 53, size)
         answer = udp(SERVERS, RESOLVER, 53, RESOLVER_PORT, size)
         # All answers to a question follow it before the next question.
@@ -60,9 +65,7 @@ class Resolver:
             stream(answer, ASKED * answers, field("IP.src", repeated), isg=1e6 / ASKED / answers / 2, name="answers"),
         ]
         if strangers:
-            packet = udp(SERVERS, RESOLVER, 4444, 5060, size)
-            program = field("IP.src", others) + closed(chance)
-            streams.append(stream(packet, strangers, program, name="strangers"))
+            streams += unasked(chance, others, strangers, size)
         if forged:
             streams.append(stream(answer, forged, field("IP.src", forgers), name="forged"))
         if queries:
@@ -87,24 +90,53 @@ def udp(src, dst, sport, dport, size):
     return headers / bytes(size - FCS - len(headers))
 
 
-def field(place, values):
-    """An address field that takes these values in turn."""
+def field(place, values, size=4):
+    """A field that takes these values in turn, an address unless it has another size."""
     return [
-        STLVmFlowVar(name="address", value_list=values, size=4, op="inc"),
-        STLVmWrFlowVar(fv_name="address", pkt_offset=place),
+        STLVmFlowVar(name=place, value_list=values, size=size, op="inc"),
+        STLVmWrFlowVar(fv_name=place, pkt_offset=place),
     ]
 
 
-def closed(chance):
-    """Ports that nobody has opened: one to which and one from which each stranger sends."""
-    program = []
-    for port in ("dport", "sport"):
-        values = [1024 + int(19_000 * chance.random()) for _ in range(ASKED)]  # below the resolver's own
-        program += [
-            STLVmFlowVar(name=port, value_list=values, size=2, op="inc"),
-            STLVmWrFlowVar(fv_name=port, pkt_offset=f"UDP.{port}"),
+def unasked(chance, hosts, rate, size):
+    """UDP to any port of the resolver, to all but one of the name server, and to port 53 of other hosts, never from
+    port 53; SYNs to any port of both servers; and ICMP echoes.
+    """
+    resolver, server = int(IPv4Address(RESOLVER)), int(IPv4Address(SERVER))
+    near = drawn(chance, [host for host in range(int(NEAR[1]), int(NEAR[-1])) if host != server])
+    syn = Ether() / IP(src=SERVERS, dst=RESOLVER) / TCP(sport=4444, dport=5060, flags="S")
+    echo = Ether() / IP(src=SERVERS, dst=RESOLVER) / ICMP()
+    datagram = udp(SERVERS, RESOLVER, 4444, 5060, size)
+    kinds = (
+        (datagram, "UDP", [resolver], closed(chance)),
+        (datagram, "UDP", [server], closed(chance, but=53)),
+        (datagram, "UDP", near, [53]),
+        (syn, "TCP", [resolver, resolver, server, server], closed(chance)),
+        (echo, None, [resolver, server], []),
+    )
+    each, streams = len(hosts) // len(kinds), []
+    for number, (packet, layer, servers, to) in enumerate(kinds):
+        values = {"IP.src": hosts[number * each : (number + 1) * each], "IP.dst": servers}
+        values |= {f"{layer}.dport": to, f"{layer}.sport": closed(chance, but=53)} if layer else {}
+        # A list begins again after `each` packets, as the others do.
+        cycles = {place: [listed[turn % len(listed)] for turn in range(each)] for place, listed in values.items()}
+        program = [
+            one for place, listed in cycles.items() for one in field(place, listed, 4 if place.startswith("IP") else 2)
         ]
-    return program
+        fix = [STLVmFixChecksumHw(l3_offset="IP", l4_offset="TCP", l4_type=13)] if layer == "TCP" else []
+        streams.append(stream(packet, rate / len(kinds), [*program, *fix], name=f"strangers {number}"))
+    return streams
+
+
+def drawn(chance, values):
+    """The values in a drawn order."""
+    return [value for _, value in sorted((chance.random(), value) for value in values)]
+
+
+def closed(chance, but=0):
+    """Ports that nobody has opened, in a drawn order."""
+    free = [1 + int(65_535 * chance.random()) for _ in range(16)]
+    return drawn(chance, [port for port in (*EDGES, *free) if port != but])
 
 
 def stream(packet, pps, program, isg=0.0, name=None):
