@@ -43,6 +43,8 @@ LIVES = 0.9
 #: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked. (lab02's and
 #: lab07's references track all.)
 TRACKED = 0.75
+#: From this share of its limit on a table is full: the kernel makes room for newcomers.
+FULL = 0.9
 #: The programs that read the kernel's log. From this share on of all that ran apart from packets, they are the cause.
 LOG_READERS, CAUSE = ("systemd-journal", "rsyslogd"), 0.5
 #: The key of what is found in all classes together: the DUT counts what it sends on, but not by class.
@@ -175,7 +177,9 @@ def untracked_in_flood(measured: Measured) -> str | None:
     A table that was full has lost counts, so it shows nothing.
     """
     states, light = measured.states, measured.tracked_packets
-    if states is None or light is None or states.counted is None or not states.flooded or states.held >= states.most:
+    if states is None or light is None or states.counted is None or not states.flooded:
+        return None
+    if max(states.held, states.in_flood or 0) >= FULL * states.most:
         return None
     if sum(light.counted.values()) < WHOLE * sum(light.offered.values()):
         return None

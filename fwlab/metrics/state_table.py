@@ -152,7 +152,8 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     """
     nodes, states = session.nodes, so_far.states
     nodes.dut.drain()
-    counting = spec.asks_for("tracked")
+    # A limit drops packets of the flood before their entries count them.
+    counting = spec.asks_for("tracked") and not spec.load_dependent
     if states is None or not (nodes.dut.count_flows() if counting else nodes.dut.forget_states()):
         return so_far
     with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:

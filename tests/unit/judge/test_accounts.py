@@ -94,7 +94,7 @@ def test_a_ruleset_tracks_in_a_flood_what_it_tracks_at_a_light_load(
         ({"flooded": 5000, "counted": 4990}, 960, None),
         ({"flooded": 5000, "counted": 250}, 960, "it tracks 5% of the packets in the flood and all of them"),
         ({"flooded": 5000, "counted": 250}, 480, None),
-        ({"flooded": 5000, "counted": 250, "held": 65536}, 960, None),
+        ({"flooded": 5000, "counted": 250, "held": 65535}, 960, None),
         ({"flooded": 5000}, 960, None),
     ],
     ids=["all", "now and then", "nor at a light load", "a full table", "not counted"],
