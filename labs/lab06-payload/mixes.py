@@ -55,7 +55,7 @@ def names(_, chance):
     return [
         *asked(chance, 30),
         *(
-            (query("www.foo.com"), 53, share, f"mixed {n}", spellings(chance, host))
+            (query(f"{host}foo.com"), 53, share, f"mixed {n}", spellings(chance, host))
             for n, (host, share) in enumerate(mixed)
         ),
         *((query(name), 53, share, f"lookalike {n}") for n, (name, share) in enumerate(similar)),
