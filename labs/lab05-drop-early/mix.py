@@ -4,14 +4,17 @@
 import random
 from ipaddress import IPv4Address
 
+from scapy.layers.inet import ICMP
 from trex_stl_lib.api import (
     IP,
+    TCP,
     UDP,
     Ether,
     STLPktBuilder,
     STLScVmRaw,
     STLStream,
     STLTXCont,
+    STLVmFixChecksumHw,
     STLVmFixIpv4,
     STLVmFlowVar,
     STLVmWrFlowVar,
@@ -21,11 +24,16 @@ from trex_stl_lib.api import (
 FCS = 4
 #: Packets per second for a load of 1. Nominal; only the proportions count.
 ONE = 10_000
+#: The host and the port that everybody means, and to which ports other packets always go, too.
+TARGET, PORT = "198.19.10.1", 5000
+DOORS = {UDP: (PORT - 1, PORT + 1, 53), TCP: (PORT, 22, 80)}
+#: Prefixes that are on a blacklist, and the host of each that is not.
+PREFIXED, PREFIXES, EXCEPTED = int(IPv4Address("198.18.128.0")), 10, 7
 
 
 class Mix:
-    """Continuous streams. Their packets differ only in the source address: a ruleset can tell them apart by nothing
-    else, and the sink counts them by it. Loads are multiples of the same unit."""
+    """Continuous streams. But for `others`, their packets differ only in the source address: a ruleset can tell them
+    apart by nothing else, and the sink counts them by it. Loads are multiples of the same unit."""
 
     def get_streams(
         self,
@@ -35,10 +43,12 @@ class Mix:
         bystanders=0,
         prefixed=0,
         excepted=0,
+        others=0,
+        firewall=False,
         attacker="198.18.64.1",
         attackers=1000,
         step=13,
-        target="198.19.10.1",
+        target=TARGET,
         size=128,
         draw=1,
         **kwargs,
@@ -46,20 +56,94 @@ class Mix:
         """`attack` is the load of `attackers` addresses, `step` apart, against `target`; `beside` that of 200 hosts of
         198.18.10.0/24.
 
-        `bystanders` is the load of the addresses next to every fifth attacker's; `draw` moves every fourth of them to
-        another address before the next attacker's. `prefixed` is that of attackers in
-        ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one host in each of them. `size` is in
-        bytes on the wire, FCS included.
+        `bystanders` is the load of hosts that are on no list: the addresses next to every fifth attacker's, of which
+        `draw` moves every fourth to another before the next attacker's, and hosts next to the lists and elsewhere.
+        `prefixed` is that of attackers in ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one
+        host in each of them.
+
+        `others` is the load of UDP packets to other ports and hosts, of TCP and of ICMP, from attackers; and the same
+        of UDP and TCP from bystanders. With `firewall`, the latter are strangers, to a firewall that lets in nothing
+        but UDP to one port: with ICMP, and from addresses of their own. `size` is in bytes on the wire, FCS included.
         """
-        nearby = moved(draw, spaced(str(IPv4Address(attacker) + 1), attackers // 5, 5 * step), step)
+        first = int(IPv4Address(attacker))
+        listed = spaced(attacker, attackers, step)
+        nearby = moved(draw, spaced(str(IPv4Address(first + 1)), attackers // 5, 5 * step), step)
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance = random.Random(-draw)
+        away = elsewhere(chance, first, listed[-1], attackers // 10) if bystanders else []
+        strangers = away[attackers // 20 :]
+        away = away[: attackers // 20]
+        inside = within_prefixes(chance, 640) if prefixed else []
         groups = [
-            ("legitimate", spaced("198.18.10.1", 200, 1), beside, "198.19.10.1"),
-            ("attack", spaced(attacker, attackers, step), attack, target),
-            ("bystanders", nearby, bystanders, "198.19.10.1"),
-            ("prefixed", spaced("198.18.128.1", 640, 4), prefixed, "198.19.10.1"),
-            ("excepted", spaced("198.18.128.7", 10, 256), excepted, "198.19.10.1"),
+            ("legitimate", spaced("198.18.10.1", 200, 1), beside, TARGET),
+            ("attack", listed, attack, target),
+            ("bystanders 1", nearby + away, bystanders, TARGET),
+            ("prefixed", inside, prefixed, TARGET),
+            ("excepted", [PREFIXED + EXCEPTED + 256 * turn for turn in range(PREFIXES)], excepted, TARGET),
         ]
-        return [stream(name, hosts, load, size, to) for name, hosts, load, to in groups if load]
+        streams = [stream(name, hosts, load, size, to) for name, hosts, load, to in groups if load]
+        if others:
+            streams += different(chance, "attack", (UDP, TCP, ICMP), listed + inside, others, size)
+            if firewall:
+                streams += different(chance, "strangers", (UDP, TCP, ICMP), strangers, others, size)
+            else:
+                streams += different(chance, "bystanders", (UDP, TCP), nearby + away, others, size)
+        return streams
+
+
+def elsewhere(chance, first, last, count):
+    """Hosts next to the lists and further away, of which none is listed."""
+    behind = PREFIXED + 256 * PREFIXES
+    far = [*range(last + 1, PREFIXED), *range(behind, behind + 100 * 256)]
+    return [first - 1, last + 1, PREFIXED - 1, behind, *(one_of(far, chance) for _ in range(count - 4))]
+
+
+def within_prefixes(chance, count):
+    """Hosts of the prefixes, with the first and the last one, and those next to the exceptions."""
+    first = [PREFIXED, PREFIXED + 256 * PREFIXES - 1]
+    first += [PREFIXED + 256 * turn + EXCEPTED + side for turn in range(PREFIXES) for side in (-1, 1)]
+    rest = [host for host in range(PREFIXED, PREFIXED + 256 * PREFIXES) if host % 256 != EXCEPTED and host not in first]
+    return first + [host for _, host in sorted((chance.random(), host) for host in rest)][: count - len(first)]
+
+
+def one_of(values, chance):
+    return values[int(len(values) * chance.random())]
+
+
+def different(chance, name, kinds, hosts, load, size):
+    """Streams of these protocols from some of the hosts, to other ports and to any host behind the DUT."""
+    streams = []
+    for kind in kinds:
+        rows = []
+        for turn in range(32):
+            doors = DOORS.get(kind, ())
+            port = doors[turn] if turn < len(doors) else one_of(range(1, 1024 if turn % 2 else 65536), chance)
+            behind = int(IPv4Address(TARGET)) + int(253 * chance.random()) * (turn % 4 > 1)
+            rows.append(
+                (one_of(hosts, chance), behind, one_of(range(1, 65536), chance), port + (port == PORT and kind is UDP))
+            )
+        streams.append(rowed(f"{name} {kind.__name__}", kind, rows, load / len(kinds), size))
+    return streams
+
+
+def rowed(name, kind, rows, load, size):
+    """A stream of these sources, destinations and, but for ICMP, ports in turn."""
+    transport = {UDP: UDP(chksum=0), TCP: TCP(flags="S"), ICMP: ICMP()}[kind]
+    headers = Ether() / IP(src="198.18.0.9", dst=TARGET) / transport
+    program = []
+    for column, place in enumerate(("IP.src", "IP.dst", "sport", "dport")[: 2 if kind is ICMP else 4]):
+        program += field(place if column < 2 else f"{kind.__name__}.{place}", [row[column] for row in rows])
+    fix = STLVmFixChecksumHw(l3_offset="IP", l4_offset="TCP", l4_type=13) if kind is TCP else STLVmFixIpv4(offset="IP")
+    packet = STLPktBuilder(pkt=headers / bytes(size - FCS - len(headers)), vm=STLScVmRaw([*program, fix]))
+    return STLStream(name=name, packet=packet, mode=STLTXCont(pps=load * ONE))
+
+
+def field(place, values):
+    """A field that takes these values in turn."""
+    return [
+        STLVmFlowVar(name=place, value_list=values, size=4 if place.startswith("IP.") else 2, op="inc"),
+        STLVmWrFlowVar(fv_name=place, pkt_offset=place),
+    ]
 
 
 def spaced(first, count, step):
@@ -77,19 +161,13 @@ def moved(draw, hosts, step):
 def stream(name, sources, load, size, target):
     """A continuous stream from these addresses to `target`."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src="198.18.0.9", dst=target) / UDP(sport=1025, dport=5000, chksum=0)
+    headers = Ether() / IP(src="198.18.0.9", dst=target) / UDP(sport=1025, dport=PORT, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     stride = strides(len(sources))
     # Not in order: sources at the end of a list of rules cost more, and every part of the traffic should have its
     # share of both ends.
     visited = [sources[turn * stride % len(sources)] for turn in range(len(sources))]
-    vm = STLScVmRaw(
-        [
-            STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
-            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
-            STLVmFixIpv4(offset="IP"),
-        ]
-    )
+    vm = STLScVmRaw([*field("IP.src", visited), STLVmFixIpv4(offset="IP")])
     return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=load * ONE))
 
 

@@ -22,6 +22,8 @@ FCS = 4
 ONE = 100
 #: Letters of names, and how often the name of ex1 is spelt otherwise.
 LETTERS, SPELLINGS = "abcdefghijklmnopqrstuvwxyz", 16
+#: Type and class of a query: an IPv4 address.
+TYPE = bytes.fromhex("00010001")
 #: Sources from 198.18.64.1 on, in an order without a pattern: addresses tell nothing.
 SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
 
@@ -33,7 +35,7 @@ class Mixes:
         """`size` is in bytes on the wire, FCS included. `blocked`: numbers of names, for the scene `many-names`. `draw`
         draws spellings, other people's names and the places of signatures.
 
-        names       queries for names, and text in which one of the names stands
+        names       queries for names of one domain and for similar ones, and text in which such a name stands
         port        a few queries beside long packets of another port, some of which quote a query
         place       requests to time servers, some with IP options
         repetitive  long packets of few different words, some with a signature
@@ -46,13 +48,27 @@ class Mixes:
 
 def names(_, chance):
     text = f"{word(chance, 4)} www.foo.com/index.html".encode()
-    named = [("www.foo.com", 30), ("thatfoo.com", 15), ("foo.com.org", 15)]
+    similar = [("thatfoo.com", 5), (f"{word(chance, 4)}foo.com", 5), (f"www.{word(chance, 2)}foo.com", 5)]
+    longer = [("foo.com.org", 8), (f"www.foo.com.{word(chance, 3)}", 7)]
+    others = [(f"www.{word(chance, 3)}.com", 5), (f"foo.{word(chance, 3)}", 5)]
+    mixed = [("www.", 8), ("", 6), (f"{word(chance, 4)}.", 6)]
     return [
-        *((query(name), 53, share) for name, share in named),
-        (query("www.foo.com"), 53, 20, "mixed", spellings(chance)),
-        (query(f"www.{word(chance, 3)}.com"), 53, 10, "other-names"),
+        *asked(chance, 30),
+        *(
+            (query(f"{host}foo.com"), 53, share, f"mixed {n}", spellings(chance, host))
+            for n, (host, share) in enumerate(mixed)
+        ),
+        *((query(name), 53, share, f"lookalike {n}") for n, (name, share) in enumerate(similar)),
+        *((query(name), 53, share, f"longer {n}") for n, (name, share) in enumerate(longer)),
+        *((query(name), 53, share, f"other-names {n}") for n, (name, share) in enumerate(others)),
         (text, 53, 10, "text"),
     ]
+
+
+def asked(chance, share):
+    """Queries for foo.com, and for names at any depth in it."""
+    hosts = ["www.", "", f"{word(chance, 4)}.", f"{word(chance, 2)}.{word(chance, 3)}.", f"{word(chance, 20)}."]
+    return [(query(f"{host}foo.com"), 53, share / len(hosts), f"asked {turn}") for turn, host in enumerate(hosts)]
 
 
 def word(chance, count):
@@ -63,12 +79,12 @@ def word(chance, count):
     return found
 
 
-def spellings(chance):
-    """www.foo.com in letters of both cases, at least one of foo's a capital, as DNS sends it."""
+def spellings(chance, host):
+    """A host's name in foo.com in letters of both cases, at least one of foo's a capital, as DNS sends it."""
     found = []
     while len(found) < SPELLINGS:
-        name = "".join(letter.upper() if chance.random() < 0.5 else letter for letter in "www.foo.com")
-        if name[4:7] != "foo" and encoded(name) not in found:
+        name = "".join(letter.upper() if chance.random() < 0.5 else letter for letter in f"{host}foo.com")
+        if name[len(host) :][:3] != "foo" and encoded(name) not in found:
             found.append(encoded(name))
     return found
 
@@ -76,7 +92,7 @@ def spellings(chance):
 def port(_, chance):
     quoted = bytes(12) + encoded("www.foo.com")
     return [
-        (query("www.foo.com"), 53, 5),
+        *asked(chance, 5),
         (query(f"www.{word(chance, 3)}.com"), 53, 5, "other-names"),
         (quoted, 5004, 30),
         (bytes(12) + encoded("www.bar.com"), 5004, 60),
@@ -125,7 +141,7 @@ def encoded(name):
 
 def query(name):
     """A DNS message that asks for the address of a name."""
-    return bytes.fromhex("5d3f01000001000000000000") + encoded(name) + bytes.fromhex("00010001")
+    return bytes.fromhex("5d3f01000001000000000000") + encoded(name) + TYPE
 
 
 def stream(payload, dport, share, *rest):
@@ -143,8 +159,8 @@ def stream(payload, dport, share, *rest):
         STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
         STLVmFixIpv4(offset="IP"),
     ]
-    for begin in range(0, 12, 4) if spelt else ():
-        values = [int.from_bytes(one[begin : begin + 4], "big") for one in spelt]
+    for begin in range(0, 16, 4) if spelt else ():
+        values = [int.from_bytes((one + TYPE).ljust(16, b"\0")[begin : begin + 4], "big") for one in spelt]
         program += [
             STLVmFlowVar(name=f"letters{begin}", value_list=values, size=4, op="inc"),
             STLVmWrFlowVar(fv_name=f"letters{begin}", pkt_offset=len(headers) + 12 + begin),

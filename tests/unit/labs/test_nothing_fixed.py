@@ -37,6 +37,8 @@ LATER = Phase.AFTER_FLOOD.most_packets
 SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}
+#: Where nobody is to send ICMP, it is told from all that pass.
+ICMP = PORTS | {"ip.protocol", "udp", "icmp", "payload"}
 ERROR = {"icmp.type", "icmp.rest"}  # of which the type decides what the rest means
 PROTOCOL = {"ip.protocol", "udp", "tcp", "icmp"}
 SIZE = {"length", "ip.length"}
@@ -57,12 +59,13 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
         "ex2-established-first": ASKED
         | {"blocked": SOURCE, "blocked-hosts": SOURCE, "calls": SOURCE | DESTINATION | PORTS},
         # The name server's queries have one destination and one port, and the strangers are the resolver's.
-        "ex5-table": {"strangers": PORTS | SOURCE | DESTINATION},
+        "ex4-reply": ASKED | {"icmp": ICMP},
+        "ex5-table": {"strangers": PORTS | SOURCE | DESTINATION, "icmp": ICMP | SOURCE | DESTINATION},
         "ex7-ten-rules": {"*": DESTINATION | PORT},
     },
     "lab03-ipset": {"*": {"*": SOURCE}},
     "lab04-nftables": {"ex1-ports": {"*": PORT}, "ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},
-    "lab05-drop-early": {"*": {"*": SOURCE}},
+    "lab05-drop-early": {"*": {"*": SOURCE}, "ex2-ingress": {"*": SOURCE, "strangers": ICMP}},
     "lab06-payload": {
         "ex1-names": {"asked": {"payload"}},
         "ex2-port": {"asked": PORT | {"payload"}},
