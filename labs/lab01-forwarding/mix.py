@@ -79,7 +79,7 @@ class Mix:
             udp([host], victim, size),
             udp([*near, *(number for _, number in others[:8])], neighbours, size),
             udp(cut_off, listed - by_tcp, size),
-            udp([*beside, *rest], listed, size),
+            udp([*rest, *beside], listed, size),  # rest first: a light load does not reach all of them
             udp(spaced("198.19.208.0", 256, 1) + ([] if listed else rest), customers, size),
             *(tcp(number, by_tcp, str(IPv4Address(to))) for number, to in enumerate(probed)),
             *(tcp(number, download, "198.19.208.1") for number in range(16)),
