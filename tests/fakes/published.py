@@ -47,12 +47,21 @@ def files(name: str, kind: str) -> list[Path]:
     return sorted((ROOT / "results" / lab_id).glob(f"*-{system}-{kind}.json" if system else f"*-{kind}.json"))
 
 
+#: Exercises that have changed since their variants were graded, by name. Their references are graded anew.
+DUE: dict[str, set[str]] = {}
+
+
 @cache
-def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
-    """The lab, and the newest reliable grading of each of its rulesets, by the ruleset's folder."""
+def graded(name: str, *, due: bool = False) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
+    """The lab, and the newest reliable grading of each of its rulesets, by the ruleset's folder.
+
+    due  with the variants of exercises that have changed since
+    """
     lab = lab_of(name)
     wanted = {f"{exercise.id}/{part}" for exercise in lab.exercises for part in ("start", "reference", "mistake")}
     for exercise in lab.exercises:
+        if exercise.id in DUE.get(name, ()) and not due:
+            continue
         wanted |= {f"{exercise.id}/variants/{one}" for one in load_variants(PROJECT, lab, exercise).names}
     runs = [load_run(path, lab.id) for path in files(name, "*") if GRADED in path.read_text(encoding="utf-8")]
     newest: dict[str, tuple[Measured, Run]] = {}

@@ -12,12 +12,12 @@ from fwlab.grading.works import NON_SOLUTIONS
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
-from fwlab.model.lab import Exercise
+from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
 from tests.checkout import PROJECT
-from tests.fakes.published import NAMES, files, graded, lab_of
+from tests.fakes.published import DUE, NAMES, files, graded, lab_of
 
 each_graded_lab = pytest.mark.parametrize("name", [name for name in NAMES if files(name, "labs-exercises")])
 
@@ -59,19 +59,33 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
     """If one variant of an exercise was graded, all of them were."""
     lab, rulesets = graded(name)
     for exercise in lab.exercises:
-        if not any(ruleset.startswith(f"{exercise.id}/variants/") for ruleset in rulesets):
+        if any(ruleset.startswith(f"{exercise.id}/variants/") for ruleset in rulesets):
+            assert contradictions(lab, exercise, rulesets) == [], exercise.id
+
+
+@pytest.mark.parametrize(("name", "exercise"), [(name, exercise) for name in DUE for exercise in sorted(DUE[name])])
+def test_variants_that_were_graded_are_not_due(name: str, exercise: str) -> None:
+    lab, rulesets = graded(name, due=True)
+    assert contradictions(lab, lab.exercise(exercise), rulesets), "graded: take it out of DUE"
+
+
+def contradictions(lab: Lab, exercise: Exercise, rulesets: dict[str, tuple[Measured, Run]]) -> list[str]:
+    """The variants that were not graded, or that got another verdict than they must."""
+    variants, found = load_variants(PROJECT, lab, exercise), []
+    for variant in variants.names:
+        ruleset, wrong = f"{exercise.id}/variants/{variant}", variants.wrong.get(variant)
+        if ruleset not in rulesets:
+            found.append(f"{ruleset}: not graded")
             continue
-        variants = load_variants(PROJECT, lab, exercise)
-        for variant in variants.names:
-            measured, run = rulesets[f"{exercise.id}/variants/{variant}"]
-            assert measured.problems == []
-            wrong = variants.wrong.get(variant)
-            if wrong is not None and wrong.fails == [REFUSED]:
-                assert measured.refused, measured.ruleset
-                continue
-            failing = {v.check for v in judged(exercise, measured, run) if v.outcome is not Outcome.PASS}
-            failing -= set(wrong.may if wrong else [])
-            assert failing == set(wrong.fails if wrong else []) - newer(exercise, measured), measured.ruleset
+        measured, run = rulesets[ruleset]
+        if wrong is not None and wrong.fails == [REFUSED]:
+            found += [] if measured.refused else [f"{ruleset}: not refused"]
+            continue
+        failing = {v.check for v in judged(exercise, measured, run) if v.outcome is not Outcome.PASS}
+        failing -= set(wrong.may if wrong else [])
+        if measured.problems or failing != set(wrong.fails if wrong else []) - newer(exercise, measured):
+            found.append(f"{ruleset}: fails {sorted(failing)}, with {measured.problems}")
+    return found
 
 
 @pytest.mark.usefixtures("unplayed")
