@@ -148,7 +148,7 @@ def intruding(chance, hosts, count, size, begin, seconds):
 
 
 def closed(chance, edges, count):
-    """So many closed ports, these among them, in a drawn order."""
+    """`count` closed ports, `edges` among them, in a drawn order."""
     others = [port for port in drawn(chance, range(1, 65_536)) if port != 443]
     return drawn(chance, [*edges, *others][:count])
 
