@@ -48,7 +48,22 @@ def files(name: str, kind: str) -> list[Path]:
 
 
 #: Exercises that have changed since their variants were graded, by name. Their references are graded anew.
-DUE: dict[str, set[str]] = {}
+DUE = {
+    "lab01-forwarding": {"ex1-null-route", "ex2-offload", "ex3-tuning", "ex4-table", "ex5-download", "ex6-budget"},
+    "lab02-conntrack": {
+        *("ex1-stateful-pair", "ex2-established-first", "ex3-dns-flood", "ex4-reply", "ex5-table", "ex6-flowtable"),
+        "ex7-ten-rules",
+    },
+    "lab03-ipset": {"ex4-265k", "ex6-budget"},
+    "lab04-nftables": {"ex1-ports", "ex5-prefixes", "ex6-fold"},
+    "lab05-drop-early": {"ex2-ingress", "ex3-filters"},
+    "lab06-payload": {"ex1-names", "ex2-port"},
+    "lab07-stateless": {"ex1-buckets", "ex2-assured", "ex3-stateless", "ex4-scan", "ex5-mtu"},
+    "lab08-pf:freebsd": {"ex6-no-state"},
+    "lab08-pf:linux": {"ex1-protocol", "ex2-hosts", "ex3-stateless"},
+    "lab09-classifiers": {"ex4-tenants", "ex5-fold"},
+    "lab11-sriov": {"ex3-checksums"},
+}
 
 
 @cache
