@@ -79,8 +79,8 @@ class Mix:
             udp([host], victim, size),
             udp([*near, *(number for _, number in others[:8])], neighbours, size),
             udp(cut_off, listed - by_tcp, size),
-            udp([*rest, *beside], listed, size),  # rest first: a light load does not reach all of them
-            udp(spaced("198.19.208.0", 256, 1) + ([] if listed else rest), customers, size),
+            udp(spread(rest, beside), listed, size),
+            udp(spread([] if listed else rest, spaced("198.19.208.0", 256, 1)), customers, size),
             *(tcp(number, by_tcp, str(IPv4Address(to))) for number, to in enumerate(probed)),
             *(tcp(number, download, "198.19.208.1") for number in range(16)),
         ]
@@ -92,6 +92,13 @@ def spaced(first, count, step):
     part of the traffic should have both ends."""
     start = int(IPv4Address(first))
     return [start + step * (turn * STRIDE % count) for turn in range(count)]
+
+
+def spread(few, many):
+    """The few evenly among the many. A full ring takes packets in bursts: of a class that lies together it would take
+    too many or too few."""
+    placed = ((turn / len(group), address) for group in (few, many) for turn, address in enumerate(group))
+    return [address for _, address in sorted(placed)]
 
 
 def strangers(chance):
