@@ -18,8 +18,9 @@ KEPT = ROOT / "results" / "lab01-forwarding" / "2026-11-22-graded-variants.json"
 
 
 def test_a_download_that_is_dropped_in_part_fails_at_the_right_capacity() -> None:
-    offered = {"download": 960, "listed": 60, "bystanders": 60}
-    play = Delivery(intended_load=1000, sent=1080, offered=offered, arrived={"download": 640, "bystanders": 60})
+    offered = {"download": 960, "listed": 60, "bystanders": 30, "others": 30}
+    arrived = {"download": 640, "bystanders": 30, "others": 30}
+    play = Delivery(intended_load=1000, sent=1080, offered=offered, arrived=arrived)
     verdicts = judge_exercise(
         EXERCISE, attempt(*3 * [150_000], deliveries=[play], also=["delivered"]), a_run([]), METRICS
     )
