@@ -29,7 +29,7 @@ SYSTEMATIC_OF_STATE = 0.05
 #: lab03's 18 own rulesets, results/lab03-ipset, none was further off than 3.3 %, or 0.8 standard deviations.)
 DEVIATIONS = 3.0
 #: Next to trains of segments, a full ring takes more of the packets that come alone: up to 11 % more in lab01's ex5
-#: (results/lab01-forwarding/2026-11-27-2-exercises.json). Copies add a packet to each, and are found one by one as well.
+#: (results/lab01-forwarding/2026-11-27-2-exercises.json). Copies add a packet to each, and are found one by one, too.
 FAVOURED = 0.25
 #: QEMU loses no packet and counts none twice, but up to this many may be an accident. Of a class that is blocked at a
 #: light load, this share may arrive in the flood in addition.
