@@ -26,9 +26,9 @@ STRIDE = 389  # prime, so that it reaches every host of a list
 SHARES = {"flooding": 3, "regular": 6, "detour": 7}
 #: Sixteens before all streams begin again: each host of the shortest stream comes three times.
 ROUNDS = 64
-#: Each packet of a round goes to a host of its own. With 50 hosts, 1.3 to 1.8 % of the flood passed a loose filter:
-#: Linux takes up to eight packets at a time, and one that goes where an earlier one went takes its route, without a
-#: look at its source (ip_route_use_hint in net/ipv4/route.c).
+#: Each packet of a round goes to a host of its own. Otherwise some of the flood passes a loose filter: one packet of a
+#: batch may take the route of another that goes to the same host, without a look at its source (ip_route_use_hint in
+#: net/ipv4/route.c; that this is why is untested).
 DESTINATIONS = 16 * ROUNDS
 
 

@@ -92,7 +92,7 @@ def _program() -> AgentProgram:
 
 #: IP's numbers of the protocols in /proc/net/nf_conntrack that have ports, and both directions of an entry there.
 _PROTOCOLS = {"tcp": 6, "udp": 17}
-_ENTRY = re.compile(r"^\S+ +\d+ (tcp|udp) ", re.MULTILINE)
+_ENTRY = re.compile(r"\S+ +\d+ (tcp|udp) ")
 _DIRECTION = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+) packets=(\d+)")
 
 
