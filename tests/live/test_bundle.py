@@ -15,7 +15,7 @@ import pytest
 from fwlab.grading.student_bundle import write_bundle
 from tests import ROOT
 
-from .conftest import LAB, PROJECT, STAND, Checkout
+from .conftest import LAB, OFFSET, PROJECT, STAND, Checkout
 
 pytestmark = pytest.mark.live
 
@@ -34,6 +34,8 @@ class Unpacked(Checkout):
         shutil.copy(ROOT / ".fwlab" / "images.json", top / ".fwlab")
         (top / ".venv").symlink_to(sys.prefix)
         self.environment["PYTHONPATH"] = str(top)
+        # The machines of the other tests are those of the same lab, and may be up.
+        self.environment["FWLAB_PORT_OFFSET"] = str(OFFSET + 1000)
 
     def fwlab_command(self, *words: str) -> list[str]:  # type: ignore[override]
         return [sys.executable, "-c", START.format(top=str(self.top)), *words]
