@@ -18,7 +18,7 @@ from fwlab.traffic.classes import OTHER, Flow
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
 #: Types of the sets that are not lists of addresses.
-_TYPES = {"flows": "ipv4_addr . inet_service", "pairs": "ipv4_addr . inet_service"}
+_TYPES = {"flows": "ipv4_addr . inet_service . inet_proto", "pairs": "ipv4_addr . inet_service"}
 
 #: Path MTUs and redirects, what TCP remembers of other hosts, and neighbours that are not static.
 _FORGET = "ip route flush cache; ip -6 route flush cache; ip tcp_metrics flush all; ip neigh flush all; true"
@@ -178,7 +178,7 @@ def _stream_matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
         return [f"meta l4proto udp {_payload(at, listed)}" for (at, _), listed in alike.items()]
     if c.address is not None:
         return [f"ip {c.address[0]}addr @{_PREFIX}{name}-addresses"] * bool(flows)
-    return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] * bool(flows)
+    return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport . meta l4proto @{_PREFIX}{name}-flows"] * bool(flows)
 
 
 def _payloads(c: TrafficClass) -> list[str]:

@@ -80,7 +80,7 @@ class TrafficClass(Strict):
     sport, dport           a port or a range LOWEST-HIGHEST
     payload                bytes of a UDP payload {at, hex}, for classes that differ in what they carry alone
     stream                 a stream of the profile, by its name, and no other field but the next three: the class has
-                           the flows of that stream (pairs of source address and destination port). It may be another
+                           the flows of that stream (source address, destination port and protocol). It may be another
                            list of hosts, ports or pairs in each traffic of the lab, and for each seed. A profile may
                            make it up of several: `visitors 1`, `visitors 2`
     address                with `stream`: source or destination. The class has all packets with such an address of that

@@ -2,13 +2,14 @@
 """Assigns frames to a lab's traffic classes. The sink counts by the same rules.
 
 A class is declared by header fields, or by a stream of the profile. A stream's packets are recognised by their flows,
-that is source address and destination port, the fields that rulesets match; or by the source or the destination
+that is source address, destination port and protocol, the fields that rulesets match; or by the source or the destination
 address alone; or by bytes of the payload. The sink recognises such a class by these alone, so the packets of another
 class's stream must not have them.
 """
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from fwlab.traffic.headers import IPV4, Headers, ipv4_numbers, read_headers, wit
 
 #: Name of the count of frames that belong to no declared class.
 OTHER = "other"
-#: A source address and a destination port; an address; or a place in the payload and the bytes there, in hexadecimal.
+#: A source address, a destination port and a protocol's number; an address; or a place in the payload and the bytes
+#: there, in hexadecimal.
 Flow = tuple[str | int, ...]
 
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
@@ -102,8 +104,9 @@ def stream_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[st
 def members(frames: Frames, headers: Headers, wanted: TrafficClass, flows: list[Flow]) -> np.ndarray:
     """Which frames belong to the class with these flows: bool array of shape (n,)."""
     if wanted.payload is None:
-        numbers = [int(IPv4Address(address)) << 16 * len(port) | sum(map(int, port)) for address, *port in flows]
-        return np.isin(flow_keys(headers, wanted), np.array(numbers, dtype=np.int64))
+        numbers = [[int(IPv4Address(address)), *map(int, rest)] for address, *rest in flows]
+        keys = [_key(*flow) if wanted.address is None else flow[0] for flow in numbers]
+        return np.isin(flow_keys(headers, wanted), np.array(keys, dtype=np.int64))
     found = np.zeros(len(frames), dtype=bool)
     for at in {int(at) for at, _ in flows}:
         found |= carries(frames, headers, at, [bytes.fromhex(str(data)) for place, data in flows if place == at])
@@ -115,8 +118,16 @@ def flow_keys(headers: Headers, wanted: TrafficClass | None = None) -> np.ndarra
     if wanted is not None and wanted.address is not None:
         addresses = ipv4_numbers(headers.src if wanted.address == "source" else headers.dst)
         return np.where(headers.version == IPV4, addresses, -1)
-    flows = ipv4_numbers(headers.src) << 16 | headers.dport
+    flows = _key(ipv4_numbers(headers.src), headers.dport, headers.protocol)
     return np.where((headers.version == IPV4) & (headers.dport >= 0), flows, -1)
+
+
+Number = TypeVar("Number", int, np.ndarray)
+
+
+def _key(address: Number, port: Number, protocol: Number) -> Number:
+    """A flow as one number."""
+    return address << 24 | port << 8 | protocol
 
 
 def carries(frames: Frames, headers: Headers, at: int, wanted: list[bytes]) -> np.ndarray:
@@ -163,7 +174,7 @@ def _identify(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wan
         raise BadInput(f"stream {wanted.stream}: class {name} requires {what}", "declare it by addresses and ports")
     if wanted.address is not None:
         return [(str(IPv4Address(int(key))),) for key in keys]
-    return [(str(IPv4Address(int(key) >> 16)), int(key) & 0xFFFF) for key in keys]
+    return [(str(IPv4Address(key >> 24)), key >> 8 & 0xFFFF, key & 0xFF) for key in keys.tolist()]
 
 
 def _identify_by_payload(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.traffic.classes import classify, flow_keys
-from fwlab.traffic.headers import read_headers
+from fwlab.traffic.classes import classify
+from fwlab.traffic.headers import ipv4_numbers, read_headers
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 LAB = lab_named("lab04-nftables")
@@ -26,8 +26,8 @@ each_exercise = pytest.mark.parametrize("exercise", TRAFFIC)
 def played(exercise: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(class, source address, destination port) of each frame."""
     frames = TABLES.table(TRAFFIC[exercise]).frames
-    keys = flow_keys(read_headers(frames))
-    return classify(frames, LAB.classes), keys >> 16, keys & 0xFFFF
+    headers = read_headers(frames)
+    return classify(frames, LAB.classes), ipv4_numbers(headers.src), headers.dport
 
 
 @each_exercise

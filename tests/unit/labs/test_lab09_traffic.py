@@ -14,7 +14,7 @@ import pytest
 
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.rulesets.files import lab_ruleset
-from fwlab.traffic.classes import classify, flow_keys
+from fwlab.traffic.classes import classify
 from fwlab.traffic.headers import ipv4_numbers, read_headers
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
@@ -109,8 +109,8 @@ def flows(name: str) -> dict[str, set[tuple[int, int, int]]]:
     assert exercise is not None
     frames = STORE.table(exercise.traffic).frames
     headers = read_headers(frames)
-    found, keys = classify(frames, LAB.classes), flow_keys(headers)
-    every = np.stack([keys >> 16, keys & 0xFFFF, ipv4_numbers(headers.dst)], axis=1)
+    found = classify(frames, LAB.classes)
+    every = np.stack([ipv4_numbers(headers.src), headers.dport, ipv4_numbers(headers.dst)], axis=1)
     return {each: set(map(tuple, every[found == place].tolist())) for place, each in enumerate(LAB.classes)}
 
 
@@ -197,7 +197,7 @@ def matching(address: int) -> Callable[[str], str]:
 
 def test_no_case_lists_an_address_of_the_flood() -> None:
     frames = STORE.table("flood").frames
-    sources = {int(key) >> 16 for key in flow_keys(read_headers(frames))}
+    sources = set(ipv4_numbers(read_headers(frames).src).tolist())
     assert len(sources) == 1000
     spread = sorted(source >> 8 & 0xFF for source in sources)
     assert all(high - low <= 1 for low, high in pairwise(spread))

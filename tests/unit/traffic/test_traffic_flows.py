@@ -141,14 +141,20 @@ def test_what_tells_a_class_is_declared_in_one_way(fields: dict, message: str) -
 def test_the_sink_counts_by_the_same_flows() -> None:
     sent = one_each(("bad", tcp("198.18.0.1", 1)), ("good", tcp("198.18.0.1", 2)))
     rules = counting_ruleset("eth0", CLASSES, flows=stream_flows(sent, CLASSES)).splitlines()
-    kind = "type ipv4_addr . inet_service; size 1;"
-    assert f"  set class-evil-flows {{ {kind} elements = {{ 198.18.0.1 . 1 }} }}" in rules
-    assert f"  set class-fine-flows {{ {kind} elements = {{ 198.18.0.1 . 2 }} }}" in rules
+    kind = "type ipv4_addr . inet_service . inet_proto; size 1;"
+    assert f"  set class-evil-flows {{ {kind} elements = {{ 198.18.0.1 . 1 . 6 }} }}" in rules
+    assert f"  set class-fine-flows {{ {kind} elements = {{ 198.18.0.1 . 2 . 6 }} }}" in rules
     asked = [line.strip() for line in rules if "@" in line]
     assert asked == [
-        f'meta l4proto {{ udp, tcp }} ip saddr . th dport @class-{name}-flows counter name "class-{name}" drop'
+        f"meta l4proto {{ udp, tcp }} ip saddr . th dport . meta l4proto @class-{name}-flows "
+        f'counter name "class-{name}" drop'
         for name in CLASSES
     ]
+
+
+def test_a_port_of_another_protocol_is_another_flow() -> None:
+    sent = one_each(("bad", tcp("198.18.0.1", 1)), ("good", Ether() / IP(src="198.18.0.1", dst="198.19.0.1") / UDP(dport=1)))
+    assert classify(sent, CLASSES).tolist() == [0, 1]
 
 
 def test_a_class_without_flows_counts_nothing() -> None:
