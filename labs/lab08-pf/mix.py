@@ -2,7 +2,7 @@
 """The traffic of the exercises on rules: packets to block, their neighbours, and a legitimate network.
 
 Packets of one stream differ only in source address and destination port. The sink tells the classes apart by these two
-fields as well (lab.yml, `classes`).
+fields and the protocol (lab.yml, `classes`).
 """
 
 import random
@@ -32,9 +32,9 @@ STRIDE = 389  # prime, so that it reaches every flow of a list
 UDP_PORT, TCP_PORT, FREE = 2000, 4000, 5000
 #: Where TCP's flags are, and what they say: a rule on TCP drops a SYN, data and a last segment alike.
 FLAGS, SEGMENTS = 47, (0x02, 0x10, 0x18, 0x11, 0x04)
-#: The number of neighbouring flows; where rules are on TCP, so many of them are TCP, too: one at a free port, the
-#: others at ports that are closed to somebody else.
-NEIGHBOUR_FLOWS, BY_TCP = 400, 4
+#: The number of neighbouring flows, and how many of them are TCP. A port that a rule closes for one protocol is open
+#: to the other.
+NEIGHBOUR_FLOWS, BY_TCP = 400, 40
 
 
 def hosts(first, count, step):
@@ -69,11 +69,12 @@ def services(chance, first, step, tcp, udp):
     by_tcp = [(source, TCP_PORT + place) for place, source in enumerate(sources[:tcp])]
     by_udp = [(source, UDP_PORT + place) for place, source in enumerate(sources[tcp:])]
     others = [(source, port) for source, own in by_udp for port in [own - 1, own + 1, *free_ports(chance, 6)]]
-    wrong = [(source, port + 1) for source, port in by_tcp]
+    wrong = [(source, port + place % 2) for place, (source, port) in enumerate(by_tcp)]
     beside = others + spread(wrong, NEIGHBOUR_FLOWS - BY_TCP - len(others))
-    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, 1)]
-    foreign = [(by_tcp[place][0], by_tcp[place - 1][1]) for place in (below(chance, tcp) for _ in range(BY_TCP - 1))]
-    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": free + foreign}
+    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP - udp - 10)]
+    foreign = [(by_tcp[place][0], by_tcp[place - 1][1]) for place in (below(chance, tcp) for _ in range(10))]
+    others_by_tcp = [flow for turn in zip(by_udp, free + foreign, strict=True) for flow in turn]
+    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": others_by_tcp}
 
 
 def ports(chance, first, step, servers, closed):
@@ -83,7 +84,9 @@ def ports(chance, first, step, servers, closed):
     around = [UDP_PORT - 1, UDP_PORT + closed]
     elsewhere = [(source, port) for source in sources for port in around + free_ports(chance, 5)]
     beside = [(source + 1 + below(chance, step - 1), UDP_PORT + below(chance, closed)) for source in sources]
-    return {"blocked": blocked}, {"neighbours": elsewhere + beside}
+    by_tcp = [blocked[below(chance, len(blocked))] for _ in range(BY_TCP)]
+    by_udp = spread(elsewhere + beside, NEIGHBOUR_FLOWS - BY_TCP)
+    return {"blocked": blocked}, {"neighbours 1": by_udp, "neighbours 2": by_tcp}
 
 
 def listed(chance, first, step, count):
