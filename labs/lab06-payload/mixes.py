@@ -26,6 +26,8 @@ LETTERS, SPELLINGS = "abcdefghijklmnopqrstuvwxyz", 16
 TYPE = bytes.fromhex("00010001")
 #: Sources from 198.18.64.1 on, in an order without a pattern: addresses tell nothing.
 SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
+#: The packets of each stream go to so many destinations in turn, drawn from 198.19.0.0/16.
+DESTINATIONS = 5
 
 
 class Mixes:
@@ -33,7 +35,7 @@ class Mixes:
 
     def get_streams(self, direction=0, scene="names", size=128, blocked="", draw=1, **kwargs):
         """`size` is in bytes on the wire, FCS included. `blocked`: numbers of names, for the scene `many-names`. `draw`
-        draws spellings, other people's names and the places of signatures.
+        draws destinations, spellings, other people's names and the places of signatures.
 
         names       queries for names of one domain and for similar ones, and text in which such a name stands
         port        a few queries beside long packets of another port, some of which quote a query
@@ -43,7 +45,10 @@ class Mixes:
         """
         listed = [int(number) for number in blocked.split()]
         # The generator must not depend on the version of Python: random() is the one function that never changes.
-        return [stream(*item, size) for item in SCENES[scene](listed, random.Random(draw))]
+        chance = random.Random(draw)
+        streams = SCENES[scene](listed, chance)
+        destinations = [0xC6130001 + int(65534 * chance.random()) for _ in range(DESTINATIONS)]
+        return [stream(size, destinations, *item) for item in streams]
 
 
 def names(_, chance):
@@ -144,12 +149,12 @@ def query(name):
     return bytes.fromhex("5d3f01000001000000000000") + encoded(name) + TYPE
 
 
-def stream(payload, dport, share, *rest):
-    """A continuous stream; its payload is cut, or filled with zeros. The last value is the size.
+def stream(size, destinations, payload, dport, share, name=None, spelt=None, options=False):
+    """A continuous stream; its payload is cut, or filled with zeros.
 
-    Before it may come a name, names of DNS that take turns at byte 12, and whether the IP header has options.
+    spelt    names of DNS that take turns at byte 12 of the payload
+    options  whether the IP header has some
     """
-    name, spelt, options, size = (*rest[:-1], None, None, None)[:3] + rest[-1:]
     nothing = {"options": b"\1\1\1\1"} if options else {}
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
     headers = Ether() / IP(src="198.18.64.1", dst="198.19.10.1", **nothing) / UDP(sport=1025, dport=dport, chksum=0)
@@ -157,6 +162,8 @@ def stream(payload, dport, share, *rest):
     program = [
         STLVmFlowVar(name="source", value_list=SOURCES, size=4, op="inc"),
         STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+        STLVmFlowVar(name="destination", value_list=destinations, size=4, op="inc"),
+        STLVmWrFlowVar(fv_name="destination", pkt_offset="IP.dst"),
         STLVmFixIpv4(offset="IP"),
     ]
     for begin in range(0, 16, 4) if spelt else ():
