@@ -24,6 +24,7 @@ OTHER = "other"
 #: there, in hexadecimal.
 Flow = tuple[str | int, ...]
 
+_Numbers = TypeVar("_Numbers", int, np.ndarray)
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 
 
@@ -122,12 +123,9 @@ def flow_keys(headers: Headers, wanted: TrafficClass | None = None) -> np.ndarra
     return np.where((headers.version == IPV4) & (headers.dport >= 0), flows, -1)
 
 
-Number = TypeVar("Number", int, np.ndarray)
-
-
-def _key(address: Number, port: Number, protocol: Number) -> Number:
+def _key(address: _Numbers, port: _Numbers, protocol: _Numbers) -> _Numbers:
     """A flow as one number."""
-    return address << 24 | port << 8 | protocol
+    return address << 24 | port << 8 | protocol  # type: ignore[no-any-return]
 
 
 def carries(frames: Frames, headers: Headers, at: int, wanted: list[bytes]) -> np.ndarray:
