@@ -2,9 +2,9 @@
 """Assigns frames to a lab's traffic classes. The sink counts by the same rules.
 
 A class is declared by header fields, or by a stream of the profile. A stream's packets are recognised by their flows,
-that is source address, destination port and protocol, the fields that rulesets match; or by the source or the destination
-address alone; or by bytes of the payload. The sink recognises such a class by these alone, so the packets of another
-class's stream must not have them.
+that is source address, destination port and protocol, the fields that rulesets match; or by the source or the
+destination address alone; or by bytes of the payload. The sink recognises such a class by these alone, so the packets
+of another class's stream must not have them.
 """
 
 from collections.abc import Mapping

@@ -153,7 +153,9 @@ def test_the_sink_counts_by_the_same_flows() -> None:
 
 
 def test_a_port_of_another_protocol_is_another_flow() -> None:
-    sent = one_each(("bad", tcp("198.18.0.1", 1)), ("good", Ether() / IP(src="198.18.0.1", dst="198.19.0.1") / UDP(dport=1)))
+    sent = one_each(
+        ("bad", tcp("198.18.0.1", 1)), ("good", Ether() / IP(src="198.18.0.1", dst="198.19.0.1") / UDP(dport=1))
+    )
     assert classify(sent, CLASSES).tolist() == [0, 1]
 
 
