@@ -199,6 +199,7 @@ class Given:
     ruleset     its name in results
     remarks     further statements about its files
     any_fail    it must fail, by whatever check: it is measured only until it does
+    trusted     it is the lab's own
     """
 
     exercise: str
@@ -206,6 +207,7 @@ class Given:
     files: tuple[RulesetFile, ...]
     remarks: tuple[str, ...] = ()
     any_fail: bool = False
+    trusted: bool = False
 
 
 @dataclass(frozen=True)
@@ -337,7 +339,7 @@ class Grader:
                 session.start_over()
                 self._who = task.who
             spec = self._spec(session, given, own)
-            measured = self._measure(session, spec, own)
+            measured = self._measure(session, spec, own, trusted=given.trusted)
             found = self._held(session, spec, own, measured) if why_not_loaded(measured) is None else {}
             if found.get("holds"):
                 files = {file.name: file.text for file in given.files}
@@ -384,8 +386,10 @@ class Grader:
 
         return replace(spec, decided=fails)
 
-    def _measure(self, session: Session, spec: MeasurementSpec, own: RunContext | None) -> Measured:
-        session.measure_exercises([spec], *([own] if own else []))
+    def _measure(
+        self, session: Session, spec: MeasurementSpec, own: RunContext | None, *, trusted: bool = False
+    ) -> Measured:
+        session.measure_exercises([spec], own, trusted=trusted)
         return session.run.exercises.pop()
 
     def _measure_cases(self, session: Session, wanted: list[str]) -> None:

@@ -174,6 +174,7 @@ def given(work: Work, context: RunContext) -> Given:
         files=tuple(spec.files[own_nic:]),
         remarks=tuple(spec.remarks),
         any_fail=work.made is not None and work.expected is Outcome.FAIL,
+        trusted=work.handed_in is None,
     )
 
 

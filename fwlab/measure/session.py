@@ -134,14 +134,17 @@ class Session:
         with self._playing(None):
             self.run.cases.extend(self._measure(specs))
 
-    def measure_exercises(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
+    def measure_exercises(
+        self, specs: list[MeasurementSpec], own: RunContext | None = None, *, trusted: bool = False
+    ) -> None:
         """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one.
 
-        own  a student's lab, whose traffic is played and whose classes are counted instead of the session's
+        own      a student's lab, whose traffic is played and whose classes are counted instead of the session's
+        trusted  the rulesets are the lab's own: after them, a reset suffices
         """
         with contextlib.suppress(CannotMeasure):  # the first measurement fails for the same reason, and reports it
             self._recovery.prepare()
-        self._untrusted = True
+        self._untrusted |= not trusted
         with self._playing(own):
             self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
 

@@ -319,6 +319,18 @@ def test_who_starts_over_gets_the_saved_dut_if_a_ruleset_ran_since() -> None:
     assert [found.trials for found in session.run.exercises] == [GOOD["trials"]] * 2
 
 
+def test_who_follows_the_labs_own_ruleset_gets_the_dut_as_the_reset_left_it() -> None:
+    measurer, backup = Scripted(GOOD, GOOD, GOOD), Backup(9)
+    session = Session(None, measurer, backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK], trusted=True)
+    session.start_over()
+    assert backup.times == 9
+    session.measure_exercises([TASK])
+    session.measure_exercises([TASK], trusted=True)
+    session.start_over()
+    assert backup.times == 8, "a stranger's ruleset ran before the lab's own"
+
+
 def test_a_session_without_a_saved_state_starts_over_with_the_reset() -> None:
     measurer = Scripted(GOOD, GOOD)
     session = Session(None, measurer, Backup(0, answers=True), a_run([]), Path("none"), lambda _event: None)
