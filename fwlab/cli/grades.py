@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project, display_path, find_project, lab_ids
+from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
 from fwlab.cli.options import LabName
 from fwlab.cli.output import plain
 from fwlab.grading.class_files import explanations, totals_csv, write_class, write_merged
@@ -135,7 +135,7 @@ def bundle_command(
 ) -> None:
     """Pack what a student needs into one .tar.gz: no references, mistakes, variants, results or instructor's texts."""
     project = find_project()
-    chosen = labs or lab_ids(project)
+    chosen = [lab_named(project, name) for name in labs or lab_ids(project)]
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
     typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
 

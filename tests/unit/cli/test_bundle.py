@@ -219,6 +219,12 @@ def test_an_unknown_lab_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_beginning_of_a_labs_name_suffices(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["author", "bundle", LAB[:5], "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in tmp_path.iterdir()] == [f"fwlab-{LAB}.tar.gz"]
+
+
 def test_without_git_it_says_so(bundle: Path, tmp_path: Path) -> None:
     done = fwlab(bundle, "author", "bundle", LAB, "--output", str(tmp_path / "out"))
     assert done.returncode == 2
