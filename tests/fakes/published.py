@@ -57,7 +57,6 @@ DUE = {
     "lab03-ipset": {"ex4-265k", "ex6-budget"},
     "lab04-nftables": {"ex1-ports", "ex5-prefixes", "ex6-fold"},
     "lab05-drop-early": {"ex2-ingress", "ex3-filters"},
-    "lab06-payload": {"ex1-names", "ex2-port", "ex3-place", "ex4-repetitive", "ex6-many-names"},
     "lab08-pf:freebsd": {"ex5-order", "ex6-no-state"},
     "lab08-pf:linux": {"ex1-protocol", "ex2-hosts", "ex3-stateless"},
     "lab09-classifiers": {"ex4-tenants", "ex5-fold"},
