@@ -58,7 +58,6 @@ DUE = {
     "lab04-nftables": {"ex1-ports", "ex5-prefixes", "ex6-fold"},
     "lab05-drop-early": {"ex2-ingress", "ex3-filters"},
     "lab08-pf:freebsd": {"ex5-order", "ex6-no-state"},
-    "lab08-pf:linux": {"ex1-protocol", "ex2-hosts", "ex3-stateless"},
     "lab09-classifiers": {"ex4-tenants", "ex5-fold"},
     "lab11-sriov": {"ex3-checksums"},
 }
