@@ -54,8 +54,6 @@ DUE = {
         *("ex1-stateful-pair", "ex2-established-first", "ex3-dns-flood", "ex4-reply", "ex5-table", "ex6-flowtable"),
         "ex7-ten-rules",
     },
-    "lab03-ipset": {"ex4-265k", "ex6-budget"},
-    "lab04-nftables": {"ex1-ports", "ex5-prefixes", "ex6-fold"},
     "lab05-drop-early": {"ex2-ingress", "ex3-filters"},
     "lab08-pf:freebsd": {"ex5-order", "ex6-no-state"},
     "lab09-classifiers": {"ex4-tenants", "ex5-fold"},
