@@ -10,7 +10,7 @@ DUT, and a ruleset that counts by time meets the same packets at the same times 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fwlab.metrics.capacity import FLOOD, busy_rates
@@ -26,7 +26,7 @@ from fwlab.metrics.measurement import (
     Step,
     link_counters,
 )
-from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, play, play_recorded, real_rate
+from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, nothing, play, play_recorded, real_rate
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
@@ -111,14 +111,23 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     return with_losses(session.nodes, so_far.plus(Deliveries(deliveries=[delivery])), problems)
 
 
-def counted(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
-    """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
+def counted(
+    nodes: Nodes,
+    spec: MeasurementSpec,
+    plays: Sequence[tuple[float, int]],
+    *,
+    then: Callable[[], object] = nothing,
+) -> tuple[Delivery, list[str]]:
+    """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets.
+
+    then  as in `play`, at the end of each
+    """
     if nodes.recording is not None:
-        return _deliver_recorded(nodes, spec, plays)
+        return _deliver_recorded(nodes, spec, plays, then)
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)
-        passage = play(nodes, spec.traffic_name, load, count)
+        passage = play(nodes, spec.traffic_name, load, count, then=then)
         offered = nodes.store.offered(spec.traffic_name, passage.sent)
         passage, arrived = _arrived(nodes, passage, offered)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
@@ -142,11 +151,11 @@ def counted(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, in
 
 
 def _deliver_recorded(
-    nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]
+    nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]], then: Callable[[], object]
 ) -> tuple[Delivery, list[str]]:
     """The same, where QEMU sees each frame that leaves the DUT: none is lost behind it."""
     for load, count in plays:
-        passage, sent = play_recorded(nodes, spec.traffic_name, load, count)
+        passage, sent = play_recorded(nodes, spec.traffic_name, load, count, then=then)
         if passage.lost_before == 0 and not passage.limited:
             break
     problems = [passage.limited] if passage.limited else []

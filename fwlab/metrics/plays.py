@@ -51,33 +51,44 @@ class Passage:
         return max(0, self.sent - self.taken)
 
 
-def play(nodes: Nodes, traffic: str, load: float, count: int) -> Passage:
+def nothing() -> None:
+    """Count nothing more."""
+
+
+def play(nodes: Nodes, traffic: str, load: float, count: int, *, then: Callable[[], object] = nothing) -> Passage:
     """Play `count` packets from the beginning of the traffic, and see them through the DUT.
 
     load  packets per second, of the DUT's clock where that counts instructions
+    then  counts on the DUT what may time out there, as soon as the DUT has processed what it took: its clock goes on,
+          and on a busy host it may be half a minute later when this returns
 
     Raises CannotMeasure if a load in the DUT's own time was not as it should have been.
     """
     if nodes.pacing is not None:
-        return _play_paced(nodes, traffic, load, count)[0]
+        return _play_paced(nodes, traffic, load, count, then)[0]
     before = link_counters(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
+    then()
     return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)
 
 
-def play_recorded(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
+def play_recorded(
+    nodes: Nodes, traffic: str, load: float, count: int, *, then: Callable[[], object] = nothing
+) -> tuple[Passage, Sent]:
     """The same, and what the DUT sent meanwhile."""
     if nodes.pacing is not None:
-        return _play_paced(nodes, traffic, load, count)
+        return _play_paced(nodes, traffic, load, count, then)
     nodes.dut.drain()  # what an earlier load left in the ring would be counted
     with require(nodes.recording, "recording")(nodes.store, traffic) as sent:
-        passage = play(nodes, traffic, load, count)
+        passage = play(nodes, traffic, load, count, then=then)
         return passage, sent()
 
 
-def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
-    paced = play_paced(nodes, traffic, Load.of_count(count, load))
+def _play_paced(
+    nodes: Nodes, traffic: str, load: float, count: int, then: Callable[[], object]
+) -> tuple[Passage, Sent]:
+    paced = play_paced(nodes, traffic, Load.of_count(count, load), then=then)
     if paced.problems:
         raise failed(paced)
     sent_on = sum(paced.forwarded.values())
@@ -123,8 +134,10 @@ def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
         time.sleep(LOOK_S)
 
 
-def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) -> PacedPlay:
-    """Play this traffic, which the engine need not have, at this load.
+def play_paced(
+    nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0, then: Callable[[], object] = nothing
+) -> PacedPlay:
+    """Play this traffic, which the engine need not have, at this load. `then` as in `play`.
 
     watch_s  how long the DUT itself counts, from when the load has settled (s of its clock)
 
@@ -150,7 +163,7 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
                     max_unsaturated=0,
                     settle_s=load.settle_s,
                 )
-            done = _looking(nodes, seen if watch_s else None, after)
+            done = _looking(nodes, seen if watch_s else None, after, then)
             play = nodes.pacing.play(nodes.store, traffic, load, until_done=done)
         counts = zip(_counted_by_dut(nodes, after[-1]), _counted_by_dut(nodes, before), strict=True)
         taken, dropped = (now - then for now, then in counts)
@@ -174,12 +187,15 @@ def _counted_by_dut(nodes: Nodes, drained: Drained) -> tuple[int, int]:
     return link_counters(nodes, drained.counters)[0], drained.queue_drops
 
 
-def _looking(nodes: Nodes, seen: list[Trial] | None, after: list[Drained]) -> Callable[[], None]:
+def _looking(
+    nodes: Nodes, seen: list[Trial] | None, after: list[Drained], then: Callable[[], object]
+) -> Callable[[], None]:
     """What waits until the DUT has processed what it took, and keeps its counts; first its own trial, if `seen`."""
 
     def done() -> None:
         if seen is not None:
             seen.extend(nodes.dut.collect(timeout=600).valid)
         after.append(nodes.dut.drain())
+        then()
 
     return done

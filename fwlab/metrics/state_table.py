@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from fwlab.dut.agent_protocol import TableStates
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.conduct import tracked_in_flood, untracked_in_flood
 from fwlab.metrics.delivery import FIRST_FILLED, counted, first_plays, with_losses
@@ -26,7 +27,7 @@ from fwlab.metrics.measurement import (
 from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Loading, Measured, StateTable, TestbedFacts
-from fwlab.model.trial import States, Tracked
+from fwlab.model.trial import FiveTuple, States, Tracked
 
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
 #: many were lost, the same packets are played again on top: existing states stay as they are.
@@ -110,14 +111,19 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     """
     nodes, count = session.nodes, require(spec.state_packets, "state_packets")
     loads = PACED_LOADS if nodes.pacing is not None else _loads(nodes, spec, count)
+    tables = list[TableStates]()
+
+    def look() -> None:
+        tables.append(nodes.dut.states())
+
     if spec.asks_for("admitted"):
-        filled, problems = counted(nodes, spec, [(load, count) for load in loads])
-        states = States(played=filled.sent, **nodes.dut.states())
+        filled, problems = counted(nodes, spec, [(load, count) for load in loads], then=look)
+        states = States(played=filled.sent, **tables[-1])
         return so_far.plus(StateTable(states=states), Deliveries(filled=filled)).troubled(problems)
     missing = 1.0
     with nodes.dut.blackhole():
         for load in loads:
-            passage = play(nodes, spec.traffic_name, load, count)
+            passage = play(nodes, spec.traffic_name, load, count, then=look)
             # Chance decides which packets are lost: a packet leaves no state if every play has lost it.
             missing *= passage.lost_before / max(passage.sent, 1)
             if missing <= PLAYED_AGAIN:
@@ -128,9 +134,8 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if missing > MAX_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
-    return with_losses(
-        nodes, so_far.plus(StateTable(states=States(played=passage.sent, **nodes.dut.states()))), problems
-    )
+    states = States(played=passage.sent, **tables[-1])
+    return with_losses(nodes, so_far.plus(StateTable(states=states)), problems)
 
 
 def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
@@ -171,12 +176,17 @@ def track(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) ->
     """Empty the table, play a few packets, and look which of them their entries have counted."""
     nodes = session.nodes
     nodes.dut.drain()
+    flows: dict[FiveTuple, int] = {}
+
+    def look() -> None:
+        flows.clear()
+        flows.update(nodes.dut.flows() if counting else {})
+
     for load, count in first_plays(nodes, spec):
         counting = nodes.dut.count_flows()
-        passage = play(nodes, spec.traffic_name, load, count)
+        passage = play(nodes, spec.traffic_name, load, count, then=look)
         if not passage.lost_before:
             break
-    flows = nodes.dut.flows() if counting else {}
     counted_of = Counter[str]()
     for (name, flow), packets in nodes.store.five_tuples(spec.traffic_name, passage.sent).items():
         counted_of[name] += min(packets, flows.get(flow, 0))
