@@ -49,7 +49,6 @@ def files(name: str, kind: str) -> list[Path]:
 
 #: Exercises that have changed since their variants were graded, by name. Their references are graded anew.
 DUE = {
-    "lab01-forwarding": {"ex1-null-route", "ex2-offload", "ex3-tuning", "ex4-table", "ex5-download", "ex6-budget"},
     "lab02-conntrack": {
         *("ex1-stateful-pair", "ex2-established-first", "ex3-dns-flood", "ex4-reply", "ex5-table", "ex6-flowtable"),
         "ex7-ten-rules",
