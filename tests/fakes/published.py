@@ -55,8 +55,6 @@ DUE = {
     },
     "lab05-drop-early": {"ex2-ingress"},
     "lab08-pf:freebsd": {"ex6-no-state"},
-    "lab09-classifiers": {"ex4-tenants", "ex5-fold"},
-    "lab11-sriov": {"ex3-checksums"},
 }
 
 
