@@ -53,7 +53,6 @@ DUE = {
         *("ex1-stateful-pair", "ex2-established-first", "ex3-dns-flood", "ex4-reply", "ex5-table", "ex6-flowtable"),
         "ex7-ten-rules",
     },
-    "lab05-drop-early": {"ex2-ingress"},
     "lab08-pf:freebsd": {"ex6-no-state"},
 }
 
