@@ -49,10 +49,6 @@ def files(name: str, kind: str) -> list[Path]:
 
 #: Exercises that have changed since their variants were graded, by name. Their references are graded anew.
 DUE = {
-    "lab02-conntrack": {
-        *("ex1-stateful-pair", "ex2-established-first", "ex3-dns-flood", "ex4-reply", "ex5-table", "ex6-flowtable"),
-        "ex7-ten-rules",
-    },
     "lab08-pf:freebsd": {"ex6-no-state"},
 }
 
