@@ -22,8 +22,7 @@ from tests.fakes.published import NAMES, graded
 
 #: The least distance of a limit from what passes it, and from what fails by it alone, as a share of the limit.
 MARGIN = 0.03
-#: What is nearer, and how far it is at least: the interface and a counter in a rule cost nearly as much as a tree at the
-#: ingress saves.
+#: What is nearer, and how far it is at least: an interface and a counter in a rule cost nearly as much as a tree.
 LEFT = {("lab04-nftables", "ex5-prefixes"): 0.027}
 
 
