@@ -128,7 +128,7 @@ def test_ex1_asks_for_the_hosts_of_queue_3() -> None:
     wanted = {source for source in HOSTS if queue(source) == 3}
     flows = STORE.flows("hosts")
     assert {source for source, *_ in flows["chosen"]} == set(map(str, wanted))
-    assert {source for source, _ in flows["others"]} == set(map(str, HOSTS)) - set(map(str, wanted))
+    assert {source for source, *_ in flows["others"]} == set(map(str, HOSTS)) - set(map(str, wanted))
     assert dropped("reference") == wanted
     assert dropped("variants/map") == wanted
     assert not dropped("start") & wanted
