@@ -59,8 +59,8 @@ def play(nodes: Nodes, traffic: str, load: float, count: int, *, then: Callable[
     """Play `count` packets from the beginning of the traffic, and see them through the DUT.
 
     load  packets per second, of the DUT's clock where that counts instructions
-    then  counts on the DUT what may time out there, as soon as the DUT has processed what it took: its clock goes on,
-          and on a busy host it may be half a minute later when this returns
+    then  counts on the DUT what may time out there, as soon as the DUT has processed what it took. Its clock goes on
+          while the play is ended, which a busy host may take long for.
 
     Raises CannotMeasure if a load in the DUT's own time was not as it should have been.
     """

@@ -26,7 +26,7 @@ LETTERS, SPELLINGS = "abcdefghijklmnopqrstuvwxyz", 16
 TYPE = bytes.fromhex("00010001")
 #: Sources from 198.18.64.1 on, in an order without a pattern: addresses tell nothing.
 SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
-#: The packets of each stream go to so many destinations in turn, drawn from 198.19.0.0/16.
+#: How many destinations, drawn from 198.19.0.0/16, the packets of each stream go to in turn.
 DESTINATIONS = 5
 
 
