@@ -158,7 +158,7 @@ def chains(chance, first, count, step):
 def prefixes(chance, first, count, step):
     """Attackers in pairs, each a /31. The neighbours have the addresses just before and after a pair.
 
-    Three addresses in ten are left out of each play: there are more than a light load has packets.
+    Each play leaves out three addresses in ten, since a light load has fewer packets than the list has addresses.
     """
     starts, anywhere, out = twos(first, count, step), some_ports(chance), below(chance, 10)
     pairs = [source + second for second in (0, 1) for source in starts]

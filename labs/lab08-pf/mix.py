@@ -74,7 +74,7 @@ def services(chance, first, step, tcp, udp):
     free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP - udp - 10)]
     foreign = [(by_tcp[place][0], by_tcp[place - 1][1]) for place in (below(chance, tcp) for _ in range(10))]
     others_by_tcp = [flow for turn in zip(by_udp, free + foreign, strict=True) for flow in turn]
-    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": others_by_tcp}
+    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours udp": beside, "neighbours tcp": others_by_tcp}
 
 
 def ports(chance, first, step, servers, closed):
@@ -86,7 +86,7 @@ def ports(chance, first, step, servers, closed):
     beside = [(source + 1 + below(chance, step - 1), UDP_PORT + below(chance, closed)) for source in sources]
     by_tcp = [blocked[below(chance, len(blocked))] for _ in range(BY_TCP)]
     by_udp = spread(elsewhere + beside, NEIGHBOUR_FLOWS - BY_TCP)
-    return {"blocked": blocked}, {"neighbours 1": by_udp, "neighbours 2": by_tcp}
+    return {"blocked": blocked}, {"neighbours udp": by_udp, "neighbours tcp": by_tcp}
 
 
 def listed(chance, first, step, count):
@@ -123,20 +123,18 @@ class Mix:
         rare = {name: 5 for name in blocked if name != "blocked"}
         shares = {"blocked": 90 - sum(rare.values()), **rare}
         return [
-            *(
-                stream(name, flows, shares[name], TCP if name == "blocked-tcp" else UDP)
-                for name, flows in blocked.items()
-            ),
-            *(
-                stream(name, flows, 5 * len(flows) / NEIGHBOUR_FLOWS, TCP if len(flows) == BY_TCP else UDP)
-                for name, flows in neighbours.items()
-            ),
-            stream("legitimate", legitimate(), 5, UDP),
+            *(stream(name, flows, shares[name]) for name, flows in blocked.items()),
+            *(stream(name, flows, 5 * len(flows) / NEIGHBOUR_FLOWS) for name, flows in neighbours.items()),
+            stream("legitimate", legitimate(), 5),
         ]
 
 
-def stream(name, flows, percent, layer):
-    """A continuous stream, one flow after the other, in strides: each part of a list has its share of both ends."""
+def stream(name, flows, percent):
+    """A continuous stream, one flow after the other, in strides: each part of a list has its share of both ends.
+
+    It is of TCP if its name ends so.
+    """
+    layer = TCP if name.endswith("tcp") else UDP
     visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
     # All packets have the same checksum: none in UDP (RFC 768), in TCP one that the firewall does not verify.
     transport = UDP(sport=1025, dport=443, chksum=0) if layer is UDP else TCP(sport=1025, dport=443, flags="S")
