@@ -30,6 +30,8 @@ from fwlab.traffic.varied import varied
 FIRST_LINK, LAST_LINK = "generator-dut", "dut-sink"
 #: Maximum number of plays in memory, some 30 MB each. No lab has more, so a class builds each of them once.
 MAX_PLAYS = 12
+#: Packets that Linux takes from a ring at once (NAPI_POLL_WEIGHT), so the room that there is for others afterwards.
+BURST = 64
 
 
 class TrafficStore:
@@ -172,6 +174,20 @@ class TrafficStore:
         names = [*self._lab.classes, OTHER]
         counts = _repeated(self.classified(traffic) % len(names), sent, len(names))
         return dict(zip(names, counts, strict=True))
+
+    def dispersion(self, traffic: str) -> dict[str, float]:
+        """The index of dispersion (variance over mean) of a class's packets in each BURST in turn, where it is above 1.
+
+        A full ring takes bursts of packets. So it takes a class whose packets come in bunches more unevenly than by
+        chance: its count has this multiple of the variance that an evenly spread one of its size has.
+        """
+        numbers, found = self.classified(traffic), {}
+        whole = numbers[: len(numbers) // BURST * BURST].reshape(-1, BURST)
+        for place, name in enumerate(self._lab.classes):
+            counts = (whole == place).sum(axis=1)
+            if counts.any() and (index := float(counts.var() / counts.mean())) > 1:
+                found[name] = round(index, 2)
+        return found
 
     def five_tuples(self, traffic: str, sent: int) -> Counter[tuple[str, FiveTuple]]:
         """Packets of each class and flow (TCP or UDP over IPv4) among the first `sent` of a playback."""

@@ -160,6 +160,7 @@ def _delivery(
         foreign={} if left is None else left.foreign,
         taken=received,
         sent_on=sent_on if left is None else None,
+        dispersion=nodes.store.dispersion(spec.traffic_name),
     )
 
 

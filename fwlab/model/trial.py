@@ -70,6 +70,7 @@ class Delivery(Frozen):
     taken     packets that the DUT took from its receive ring, if it could not take all that were sent
     sent_on   packets that the DUT sent, if the sink may have missed some of them; of a play whose returning packets
               count, those that it sent by its first link
+    dispersion  of a flood: the index of dispersion of the classes whose packets come in bunches (TrafficStore)
     """
 
     intended_load: float | None
@@ -81,6 +82,7 @@ class Delivery(Frozen):
     foreign: dict[str, int] = {}
     taken: int | None = None
     sent_on: int | None = None
+    dispersion: dict[str, float] = {}
 
     def delivered(self, traffic_class: str) -> float | None:
         """Share of the class that arrived; None if none of it was offered."""

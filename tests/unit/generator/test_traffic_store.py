@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from fwlab.checkout.project import find_project, load_topology
@@ -123,6 +124,22 @@ def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
     assert list(once) == [*lab.classes, "other"]
     assert sum(once.values()) == frames
     assert twice == {name: 2 * count for name, count in once.items()}
+
+
+def test_packets_in_bunches_are_counted_as_uneven() -> None:
+    """By BURST packets of the table. "Even" has 8 of each 64; "bunched" has 64 of each 512."""
+    project = find_project()
+    lab = load_lab(project, "lab03-ipset")
+    store, (even, bunched) = TrafficStore(project, load_topology(project), lab), list(lab.classes)[:2]
+    numbers = np.full(5120, -1)
+    numbers[::8] = 0
+    numbers.reshape(-1, 512)[:, :64] = 1
+    store._classified["flood"] = numbers
+    # Seven bursts of none and one of 64: a mean of 8 and a variance of 448.
+    assert store.dispersion("flood") == {bunched: 56.0}
+    numbers[:] = -1
+    numbers[::8] = 0
+    assert store.dispersion("flood") == {}, even
 
 
 def test_a_capture_has_the_classic_format(tmp_path: Path) -> None:

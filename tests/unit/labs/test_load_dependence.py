@@ -53,6 +53,15 @@ def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
     assert changes(found(IN_PART, flood(0, 0.087), IN_PART)) == {}
 
 
+def test_a_class_in_bunches_scatters_more_in_the_flood() -> None:
+    """Of 4000 packets of "others", 300 are missing, more than chance where they come one by one; then 800."""
+    few = flood(0, 0.925)
+    assert set(changes(found(RIGHT, few, RIGHT))) == {"others"}
+    assert changes(found(RIGHT, few.model_copy(update={"dispersion": {"others": 4.2}}), RIGHT)) == {}
+    none = flood(0, 0.8).model_copy(update={"dispersion": {"others": 4.2}})
+    assert set(changes(found(RIGHT, none, RIGHT))) == {"others"}
+
+
 def test_a_ruleset_that_is_too_wide_does_not_depend_on_the_time() -> None:
     """Others of a class take part after the flood."""
     assert changes(found(light(0, 0.6), flood(0, 0.5), light(0, 0.2))) == {}

@@ -112,9 +112,11 @@ def test_arrivals_in_the_flood_are_counted_by_class() -> None:
     waited: list[int] = []
     nodes.sink.settled_counts = lambda all_of: waited.append(all_of) or {"legitimate": 2400}
     nodes.store.offered = lambda _traffic, sent: {"legitimate": sent // 4}
+    nodes.store.dispersion = lambda _traffic: {"legitimate": 4.2}
     task = MeasurementSpec("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))
     found = overload(nodes, task)
     assert world.done == ["count from now", "play"]
     assert (found.flood.sent, found.flood.taken, found.flood.arrived) == (TAKEN, TAKEN, {"legitimate": 2400})
     assert waited == [found.flood.sent_on]
+    assert found.flood.dispersion == {"legitimate": 4.2}
     assert found.flood.passed("legitimate") == pytest.approx(1.0, abs=0.05)
