@@ -158,11 +158,11 @@ def chains(chance, first, count, step):
 def prefixes(chance, first, count, step):
     """Attackers in pairs, each a /31. The neighbours have the addresses just before and after a pair.
 
-    Each play leaves out three addresses in ten, since a light load has fewer packets than the list has addresses.
+    Each play leaves out six addresses in ten, since a light load has fewer packets than the list has addresses.
     """
     starts, anywhere, out = twos(first, count, step), some_ports(chance), below(chance, 10)
     pairs = [source + second for second in (0, 1) for source in starts]
-    visited = [source for place, source in enumerate(pairs) if (place + out) % 10 > 2]
+    visited = [source for place, source in enumerate(pairs) if (place + out) % 10 > 5]
     blocked = paired(visited, anywhere, len(visited))
     listed = set(pairs)
     around = [source + way for source in starts for way in (-1, 2, 3) if source + way not in listed]
