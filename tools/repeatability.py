@@ -242,14 +242,22 @@ def _rows(project: Project) -> Iterator[list[str]]:
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
     yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
     yield _row("the same, load time", differences(hosts[0], hosts[1], METRICS["load_time"]))
-    every: dict[str, float] = {}
+    boots = _against_published(project, "labs", "capacity")
+    yield _row("all labs in another boot (`published.json` and `*-labs.json`), capacity", boots)
+    yield _row("another CPU model (`*-nehalem.json`), capacity", _against_published(project, "nehalem", "capacity"))
+    survived = _against_published(project, "nehalem", "survival")
+    yield _row("the same, share that survives", survived)
+
+
+def _against_published(project: Project, kind: str, metric: str) -> dict[str, float]:
+    """The differences of each lab's published run and its newest one of this kind, where there is one."""
+    found: dict[str, float] = {}
     for lab_id in lab_ids(project):
         for path in published_files(project, load_lab(project, lab_id)):
-            again = sorted(path.parent.glob(f"*{path.stem.removeprefix('published')}-labs.json"))
+            again = sorted(path.parent.glob(f"*{path.stem.removeprefix('published')}-{kind}.json"))
             if again:
-                one, two = load_run(path, lab_id), load_run(again[-1], lab_id)
-                every |= differences(one, two, METRICS["capacity"])
-    yield _row("all labs in another boot (`published.json` and `*-labs.json`), capacity", every)
+                found |= differences(load_run(path, lab_id), load_run(again[-1], lab_id), METRICS[metric])
+    return found
 
 
 def _newest_spreads(project: Project) -> dict[str, dict[str, Any]]:
