@@ -43,6 +43,7 @@ READERS = {
     "grading/*-class-of-30*.json": "tools/grading_tables.py",
     "lab*/published*.json": "tools/figures.py",
     "lab*/*-labs.json": "tools/repeatability.py",
+    "lab*/*-nehalem.json": "tools/repeatability.py",
     "lab*/*-model-*.json": "tools/core_ratios.py",
     "lab*/*-profile.json": "tools/pictures.py",
     "lab*/*-repeatability.json": "tools/repeatability.py",
