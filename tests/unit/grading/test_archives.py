@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import random
+import shutil
 import stat
 import tarfile
-import warnings
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,17 +39,17 @@ def refused(archive: Path, limits: Limits = STUDENT) -> str:
 
 
 @pytest.mark.parametrize(("make", "name"), [(make_zip, "a.zip"), (make_tar, "a.tar.gz"), (make_tar, "A.TGZ")])
-def test_ordinary_archives(tmp_path: Path, make, name: str) -> None:
-    files = GOOD | {"__MACOSX/ex1-block/._rules": b"\0", "./b/c.nft": b"\xff"}
-    assert unpacked(make(tmp_path / name, files)) == {"ex1-block/rules.iptables": RULES.encode(), "b/c.nft": b"\xff"}
+def test_ordinary_archives(tmp_path: Path, make: Callable, name: str) -> None:
+    """A list of addresses, which packs well, is not taken for a bomb."""
+    listed = "".join(f"add blacklist 10.{n >> 16}.{n >> 8 & 255}.{n & 255}\n" for n in range(1, 265_000)).encode()
+    files = GOOD | {"__MACOSX/ex1-block/._rules": b"\0", "./b/c.nft": b"\xff", "b.ipset": listed}
+    found = {"ex1-block/rules.iptables": RULES.encode(), "b/c.nft": b"\xff", "b.ipset": listed}
+    assert unpacked(make(tmp_path / name, files)) == found
 
 
 def test_suffixes() -> None:
-    assert [name for name in ("a.zip", "a.TAR.GZ", "a.tgz", "a.tar", "a.rar", "zip") if is_archive(name)] == [
-        "a.zip",
-        "a.TAR.GZ",
-        "a.tgz",
-    ]
+    names = ("a.zip", "a.TAR.GZ", "a.tgz", "a.tar", "a.rar", "zip")
+    assert [name for name in names if is_archive(name)] == ["a.zip", "a.TAR.GZ", "a.tgz"]
     assert [stem(name) for name in ("a.b.zip", "a.Tar.Gz", "a")] == ["a.b", "a", "a"]
 
 
@@ -90,22 +88,21 @@ def test_an_encrypted_zip(tmp_path: Path) -> None:
     assert "encrypted" in refused(zip_entry(tmp_path / "a.zip", "rules.nft", flags=1))
 
 
-def test_names_that_are_there_twice(tmp_path: Path) -> None:
-    with warnings.catch_warnings(), zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        warnings.simplefilter("ignore")
-        packed.writestr("ex1/rules.nft", "one")
-        packed.writestr("ex1//rules.nft", "two")
-    assert refused(tmp_path / "a.zip") == "ex1/rules.nft is there twice"
-    twice = [(tarfile.TarInfo("rules.nft"), b"one"), (tarfile.TarInfo("./rules.nft"), b"two")]
-    assert refused(tar_of(tmp_path / "b" / "a.tgz", twice)) == "rules.nft is there twice"
-
-
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("ex1/Rules.nft", "ex1/rules.nft"), ("EX1/a.nft", "ex1/b.nft"), ("e\u0301.nft", "\u00e9.nft"), ("ß", "SS")],
+    ("one", "other", "why"),
+    [
+        ("ex1/Rules.nft", "ex1/rules.nft", "ex1/Rules.nft and ex1/rules.nft differ only in case"),
+        ("EX1/a.nft", "ex1/b.nft", "EX1 and ex1 differ only in case"),
+        ("e\u0301.nft", "\u00e9.nft", "e\u0301.nft and \u00e9.nft differ only in case"),
+        ("ß", "SS", "ß and SS differ only in case"),
+        ("ex1/rules.nft", "./ex1//rules.nft", "ex1/rules.nft is there twice"),
+        ("ex1", "ex1/rules.nft", "ex1 is a file and a folder"),
+        ("ex1/rules.nft", "ex1", "ex1 is a file and a folder"),
+    ],
 )
-def test_names_that_differ_only_in_case_or_form(tmp_path: Path, one: str, other: str) -> None:
-    assert refused(make_zip(tmp_path / "a.zip", {one: "1", other: "2"})).endswith("differ only in case")
+def test_names_that_stand_for_one_file(tmp_path: Path, one: str, other: str, why: str) -> None:
+    for make, name in ((make_zip, "a.zip"), (make_tar, "b/a.tgz")):
+        assert refused(make(tmp_path / name, {one: "1", other: "2"})) == why
 
 
 def test_one_students_names_do_not_refuse_a_class(tmp_path: Path) -> None:
@@ -118,13 +115,6 @@ def test_one_students_names_do_not_refuse_a_class(tmp_path: Path) -> None:
     assert all(name[:29] + name[-4:] == long[:29] + ".zip" for name in found if not name.startswith("b/"))
 
 
-def test_a_file_that_is_also_a_folder(tmp_path: Path) -> None:
-    assert refused(make_zip(tmp_path / "a.zip", {"ex1": "1", "ex1/rules.nft": "2"})) == "ex1 is a file and a folder"
-    assert (
-        refused(make_tar(tmp_path / "b" / "a.tgz", {"ex1/rules.nft": "2", "ex1": "1"})) == "ex1 is a file and a folder"
-    )
-
-
 @pytest.mark.parametrize(("make", "name"), [(make_zip, "a.zip"), (make_tar, "a.tgz")])
 def test_limits(tmp_path: Path, make, name: str) -> None:
     few = {str(number): "x" for number in range(4)}
@@ -132,17 +122,10 @@ def test_limits(tmp_path: Path, make, name: str) -> None:
     assert refused(make(tmp_path / "1" / name, few | {"4": "x"}), SMALL) == "more than 4 files and folders"
     noise = random.Random(1).randbytes(2001)
     assert refused(make(tmp_path / "2" / name, {"a": noise}), SMALL) == "a: more than 0 MiB"
-    assert "more than 0 MiB" in refused(make(tmp_path / "3" / name, {"a": noise[:2000], "b": noise[:1001]}), SMALL)
-
-
-def test_bombs(tmp_path: Path) -> None:
-    """64 MiB of zeros are 64 kB packed; a list of addresses, which packs well, is not taken for a bomb."""
-    zeros = bytes(64 << 20)
-    assert refused(make_zip(tmp_path / "a.zip", {"a.nft": zeros})) == "a.nft: more than 200 times as large as packed"
-    assert "times as large as packed" in refused(make_tar(tmp_path / "b" / "a.tgz", {"a.nft": zeros}))
-    listed = "".join(f"add blacklist 10.{n >> 16}.{n >> 8 & 255}.{n & 255}\n" for n in range(1, 265_000))
-    for make, name in ((make_zip, "c/a.zip"), (make_tar, "d/a.tgz")):
-        assert len(unpacked(make(tmp_path / name, {"b.ipset": listed}))["b.ipset"]) == len(listed)
+    both = {"a": noise[:2000], "b": noise[:1001]}
+    assert refused(make(tmp_path / "3" / name, both), SMALL) in ("more than 0 MiB unpacked", "more than 0 MiB")
+    bomb = make(tmp_path / "4" / name, {"a.nft": bytes(64 << 20)})  # 64 kB packed
+    assert refused(bomb) == "a.nft: more than 200 times as large as packed"
 
 
 def test_a_zip_that_lies_about_sizes(tmp_path: Path) -> None:
@@ -175,12 +158,12 @@ def test_names_in_other_encodings(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "odd").iterdir()] == ["\udcff.nft"]
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "/".join("a" * 40), "a\0b"])
-def test_names_that_no_file_can_have(tmp_path: Path, name: str) -> None:
-    archive = make_tar(tmp_path / "a.tgz", {name: b"x"}) if "\0" not in name else zip_entry(tmp_path / "a.zip", name)
-    if "\0" in name:  # Python itself cuts such a name when it writes one
-        archive.write_bytes(zip_entry(tmp_path / "b.zip", "aXb").read_bytes().replace(b"aXb", b"a\0b"))
-    assert refused(archive)
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    for number, name in enumerate(["x" * 300, "/".join("a" * 40)]):
+        assert refused(make_tar(tmp_path / str(number) / "a.tgz", {name: b"x"}))
+    archive = zip_entry(tmp_path / "a.zip", "aXb")
+    archive.write_bytes(archive.read_bytes().replace(b"aXb", b"a\0b"))  # Python itself cuts such a name
+    assert refused(archive) == "a\\x00b: not a usable name"
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tgz"])
@@ -189,7 +172,9 @@ def test_damaged_archives(tmp_path: Path, name: str) -> None:
     make = make_zip if name.endswith("zip") else make_tar
     whole = make(tmp_path / "whole" / name, {"a/b.nft": random.Random(2).randbytes(300), "c": "d" * 400}).read_bytes()
     chance = random.Random(3)
-    inputs = [b"", b"PK", b"\x1f\x8b", whole[:-30], whole[: len(whole) // 2], b"<html>not found</html>"]
+    plain = gzip.decompress(whole) if name == "a.tgz" else b""
+    pages = [b"<html>not found</html>", gzip.compress(b"no tar"), plain]
+    inputs = [b"", b"PK", b"\x1f\x8b", whole[:-30], whole[: len(whole) // 2], *pages]
     for _ in range(150):
         bent = bytearray(whole)
         bent[chance.randrange(len(bent))] ^= 1 << chance.randrange(8)
@@ -221,16 +206,6 @@ def test_a_full_disk_is_not_the_students_fault(tmp_path: Path, monkeypatch: pyte
         unpack(make_zip(tmp_path / "a.zip"), tmp_path / "out")
 
 
-def test_what_is_no_packed_tar(tmp_path: Path) -> None:
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w") as packed:
-        packed.addfile(tarfile.TarInfo("a"))
-    for number, data in enumerate((plain.getvalue(), gzip.compress(b"no tar"))):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "a.tgz").write_bytes(data)
-        assert refused(tmp_path / str(number) / "a.tgz").startswith("damaged archive: ")
-
-
 def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> Path:
     """A .tgz whose first header holds these bytes in place of a list of attributes, and claims this size."""
     info = tarfile.TarInfo("attributes")
@@ -240,12 +215,10 @@ def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> P
     return path
 
 
-def test_attributes_of_a_tar(tmp_path: Path) -> None:
+def test_attributes_of_a_tar_and_sizes_below_zero(tmp_path: Path) -> None:
     usual = b"30 mtime=1700000000.123456789\n" + b"14 path=b.nft\n"
     assert unpacked(with_attributes(tmp_path / "a.tgz", usual)) == {"b.nft": b""}
-
-
-def test_sizes_below_zero(tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "out")
     assert refused(with_attributes(tmp_path / "a.tgz", b"", size=-512))
     info = tarfile.TarInfo("a.nft")
     info.size = -512
