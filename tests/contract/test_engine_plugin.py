@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT, contract
+from tests import contract
 from tests.fakes import factories
 
 LAB = "lab98-trouble"
@@ -50,32 +47,17 @@ main.main()
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with one small lab."""
-    folder = tmp_path / "checkout" / "labs" / LAB
-    (folder / "work").mkdir(parents=True)
-    for name in ("raw-drop", "rules", "ex1-block/start"):
-        (folder / "rulesets" / name).mkdir(parents=True)
-        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
-    shutil.copy(ROOT / "topology.yml", tmp_path / "checkout")
-    shutil.copy(ROOT / "tests/data/errors/good.yml", folder / "lab.yml")
-    (folder / "profile.py").write_text(factories.PROFILE)
-    return tmp_path / "checkout"
+    factories.small_checkout(tmp_path, LAB)
+    return tmp_path
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
-    """Environment variables with the plug-in installed."""
-    return contract.environment(contract.PLUGINS / "engine")
+def python(script: str, *words: str, checkout: Path) -> subprocess.CompletedProcess[str]:
+    return contract.python(script, *words, plugins=contract.PLUGINS / "engine", checkout=checkout)
 
 
-def python(script: str, *words: str, checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_it_is_chosen_by_name_and_driven(checkout: Path, environment: dict[str, str]) -> None:
+def test_it_is_chosen_by_name_and_driven(checkout: Path) -> None:
     words = ["run", LAB, "raw-drop", "--engine", "recorder", "--testbed", "virtual", "--json"]
-    done = python(DRIVER, *words, checkout=checkout, environment=environment)
+    done = python(DRIVER, *words, checkout=checkout)
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert report["testbed"]["engine"] == "recorder", done.stderr
@@ -90,38 +72,25 @@ def test_it_is_chosen_by_name_and_driven(checkout: Path, environment: dict[str, 
     assert "recorder over socket" in page
 
 
-def test_it_is_not_used_unless_asked_for(checkout: Path, environment: dict[str, str]) -> None:
-    script = """
-        from fwlab.generator.selection import ENGINES, choose
-        from fwlab.checkout.project import find_project
-        print(*ENGINES, choose(find_project()).name)
-    """
-    assert python(script, checkout=checkout, environment=environment).stdout.split() == [
-        "recorder",
-        "trex",
-        "replay",
-        "replay",
-    ]
-
-
-def test_an_unknown_engine_is_refused_with_all_names(checkout: Path, environment: dict[str, str]) -> None:
-    done = python(DRIVER, "run", LAB, "--engine", "tape", checkout=checkout, environment=environment)
+def test_an_unknown_engine_is_refused_with_all_names(checkout: Path) -> None:
+    done = python(DRIVER, "run", LAB, "--engine", "tape", checkout=checkout)
     assert done.returncode == 2
     assert "fwlab: unknown engine tape\n  next: use auto, recorder, trex or replay\n" in done.stderr
 
 
-def test_its_own_tcp_clients_are_used_if_it_is_asked_for(checkout: Path, environment: dict[str, str]) -> None:
+def test_it_is_used_only_if_it_is_asked_for_and_so_are_its_tcp_clients(checkout: Path) -> None:
     script = """
-        from fwlab.generator.selection import Choice, choose, make_tcp_endpoints
+        from fwlab.generator.selection import ENGINES, choose, make_tcp_endpoints
         from fwlab.checkout.project import find_project, load_topology
         from fwlab.model.declared_traffic import Connections
         from fwlab.testbed.selection import TestbedRequest
         from fwlab.testbed.selection import choose as choose_testbed
         project = find_project()
+        print(*ENGINES, choose(project).name)
         testbed, topology = choose_testbed(TestbedRequest("virtual")), load_topology(project)
         endpoints = make_tcp_endpoints(choose(project, "recorder"), None, None, topology, testbed)
         with endpoints(Connections(port=8080)) as made:
             print(made)
     """
-    done = python(script, checkout=checkout, environment=environment)
-    assert done.stdout == "endpoints on port 8080\n", done.stderr
+    done = python(script, checkout=checkout)
+    assert done.stdout == "recorder trex replay replay\nendpoints on port 8080\n", done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,11 @@ import yaml
 from tests import ROOT, contract
 from tests.fakes.factories import PROFILE, TEXTS
 
-PLUGIN = contract.PLUGINS / "metric"
+PROGRAM = contract.PLUGINS / "metric_run.py"
 LAB = "lab97-misses"
 RULES = "table ip f {\n  chain c {\n    type filter hook forward priority 0;\n%s  }\n}\n"
 
+MEASURED = {"traffic": "flood", "metric": "cache_misses"}
 DECLARED: dict[str, Any] = {
     "id": LAB,
     "title": "How often does the DUT miss its cache?",
@@ -27,26 +26,11 @@ DECLARED: dict[str, Any] = {
     "classes": {"others": {"src": "198.18.0.0/16"}},
     "traffic": {"flood": {"profile": "profile.py"}},
     "baseline": "one",
-    "cases": [{"id": "one", "title": "One rule", "ruleset": "one", "traffic": "flood", "metric": "cache_misses"}],
+    "cases": [{"id": "one", "title": "One rule", "ruleset": "one", **MEASURED}],
     "sweeps": [
-        {
-            "id": "rules",
-            "title": "Rules",
-            "ruleset": "rules",
-            "parameter": "rules",
-            "values": [2, 8],
-            "traffic": "flood",
-            "metric": "cache_misses",
-        }
+        {"id": "rules", "title": "Rules", "ruleset": "rules", "parameter": "rules", "values": [2, 8], **MEASURED}
     ],
-    "expectations": [
-        {
-            "id": "misses",
-            "metric": "cache_misses",
-            "cases": ["rules-2", "rules-8"],
-            **TEXTS,
-        }
-    ],
+    "expectations": [{"id": "misses", "metric": "cache_misses", "cases": ["rules-2", "rules-8"], **TEXTS}],
     "exercises": [
         {
             "id": "ex1-few",
@@ -81,64 +65,39 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def measured(checkout: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
-    """Run the plug-in's program in a process of its own, because entry points are looked up at its start."""
-    return subprocess.run(
-        [sys.executable, "-P", str(PLUGIN.with_name("metric_run.py")), str(checkout), LAB],
-        env=contract.environment(*paths),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def document(checkout: Path) -> dict[str, Any]:
-    done = measured(checkout, PLUGIN)
+    done = contract.python(PROGRAM, checkout, LAB, plugins=contract.PLUGINS / "metric")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_it_is_one_of_the_metrics_and_comes_after_the_built_in_ones(document: dict[str, Any]) -> None:
-    assert document["metrics"][-1] == "cache_misses"
-    assert document["metrics"][0] == "capacity"
-
-
-def test_its_values_are_kept_in_the_result(document: dict[str, Any]) -> None:
-    assert document["values"] == {
-        "one": {"cache_misses": [2.0] * 3},
-        "rules-2": {"cache_misses": [4.0] * 3},
-        "rules-8": {"cache_misses": [16.0] * 3},
-    }
-
-
-def test_it_is_judged(document: dict[str, Any]) -> None:
+def test_it_is_measured_and_judged(document: dict[str, Any]) -> None:
+    assert (document["metrics"][0], document["metrics"][-1]) == ("capacity", "cache_misses")
+    misses = {"one": 2.0, "rules-2": 4.0, "rules-8": 16.0}
+    assert document["values"] == {case: {"cache_misses": [value] * 3} for case, value in misses.items()}
     assert document["cases"] == {"one": None, "rules-2": "pass", "rules-8": "fail"}
     assert document["checks"] == {"cache_misses": ["pass", 6.0]}
+    assert set(document["reports"]) == {report for report, _ in SHOWN}
 
 
-@pytest.mark.parametrize(
-    ("report", "shown"),
-    [
-        ("json", '"metric": "cache_misses"'),
-        ("check-json", '"metric": "cache_misses"'),
-        ("markdown", "| case | cache misses, misses/packet |"),
-        ("html", '<td>cache misses</td><td class="n">16.00 misses/packet</td>'),
-        ("html", "Cache misses. Bars reach from the best to the worst."),
-        ("plots", "cache misses, misses/packet"),
-        ("terminal", "rules-8  cache misses  16.00 misses/packet"),
-    ],
-)
+SHOWN = [
+    ("json", '"metric": "cache_misses"'),
+    ("check-json", '"metric": "cache_misses"'),
+    ("markdown", "| case | cache misses, misses/packet |"),
+    ("html", '<td>cache misses</td><td class="n">16.00 misses/packet</td>'),
+    ("html", "Cache misses. Bars reach from the best to the worst."),
+    ("plots", "cache misses, misses/packet"),
+    ("terminal", "rules-8  cache misses  16.00 misses/packet"),
+]
+
+
+@pytest.mark.parametrize(("report", "shown"), SHOWN)
 def test_every_report_shows_it(document: dict[str, Any], report: str, shown: str) -> None:
     assert shown in document["reports"][report]
 
 
-def test_every_renderer_is_tested(document: dict[str, Any]) -> None:
-    assert set(document["reports"]) == {"check-json", "html", "json", "markdown", "plots", "terminal"}
-
-
 def test_without_the_plug_in_the_lab_names_an_unknown_metric(checkout: Path) -> None:
-    done = measured(checkout)
+    done = contract.python(PROGRAM, checkout, LAB, plugins=None)
     assert done.returncode != 0
     assert f"labs/{LAB}/lab.yml: cases.one.metric: unknown metric 'cache_misses'; known metrics: cap" in done.stderr

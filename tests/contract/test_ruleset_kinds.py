@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-import zipfile
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +43,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 every_kind = pytest.mark.parametrize("name", ALL)
+with_loader = pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])
 
 
 def named(name: str) -> str:
@@ -139,20 +140,18 @@ def test_whatever_is_written_is_accepted_or_refused(name: str) -> None:
         complaint(name, "".join(words)[: drawn.randrange(1, 3000)])
 
 
-@every_kind
+@with_loader
 def test_how_a_file_is_loaded(name: str) -> None:
-    kind = KINDS[name]
+    kind: Any = KINDS[name]
     for text, calls in ALL[name].loaded:
-        assert kind.loader is not None
         planned = kind.loader(FakeKernel()).calls(named(name), kind.sent(text), each=False)
         assert [(" ".join(call[0]), call[1]) for call in planned if not callable(call)] == calls
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])
+@with_loader
 def test_how_a_file_is_loaded_line_by_line(name: str) -> None:
     """No line reaches a shell: what one would execute is an argument."""
-    loader = KINDS[name].loader
-    assert loader is not None
+    loader: Any = KINDS[name].loader
     for text, calls in ALL[name].each:
         assert [*loader(FakeKernel()).calls(named(name), text, each=True)] == [([*words], None) for words in calls]
     if not ALL[name].each and ALL[name].loaded:
@@ -167,12 +166,11 @@ def test_how_a_file_is_loaded_line_by_line(name: str) -> None:
         assert said == f"{named(name)}: such a file can only be loaded whole"
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])
+@with_loader
 def test_what_is_undone(name: str) -> None:
     """Nothing on an untouched DUT, and all that an earlier agent may have left."""
     kernel = FakeKernel()
-    loader = KINDS[name].loader
-    assert loader is not None
+    loader: Any = KINDS[name].loader
     loader(kernel).undo(False)
     assert kernel.called == []
     loader(kernel).undo(True)
@@ -203,35 +201,22 @@ def test_a_file_belongs_to_one_kind() -> None:
         with_distinct_suffixes(Registry("ruleset kind", [("a", NFT), ("b", other)], required_by(RulesetKind)))
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make a package of modules, in a folder or in a zip file."""
-
-    def make(name: str, zipped: bool, **modules: str) -> str:
-        texts = {f"{name}/__init__.py": "", **{f"{name}/{module}.py": text for module, text in modules.items()}}
-        if zipped:
-            with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
-                for path, text in texts.items():
-                    archive.writestr(path, text)
-            monkeypatch.syspath_prepend(tmp_path / f"{name}.zip")
-        else:
-            (tmp_path / name).mkdir()
-            for path, text in texts.items():
-                (tmp_path / path).write_text(text)
-            monkeypatch.syspath_prepend(tmp_path)
-        return name
-
-    return make
-
-
 @pytest.mark.parametrize("zipped", [False, True])
-def test_kinds_are_found_in_a_folder_and_in_a_zip_file(package: Any, zipped: bool) -> None:
+def test_kinds_are_found_in_a_folder_and_in_a_zip_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
+) -> None:
     kind = "from types import SimpleNamespace\nKIND = SimpleNamespace(name={!r}, position={})\n"
-    name = f"found_{'zipped' if zipped else 'plain'}"
-    package(name, zipped, late=kind.format("late", 2), early=kind.format("early", 1), helper="")
-    found: Registry[Any] = discover("kind", name, "KIND", None, object)
-    assert list(found) == ["early", "late"]
-    assert dict(found.origins) == {"early": f"{name}.early", "late": f"{name}.late"}
+    modules = {"__init__": "", "late": kind.format("late", 2), "early": kind.format("early", 1), "helper": ""}
+    package = f"found_{'zipped' if zipped else 'plain'}"
+    (tmp_path / package).mkdir()
+    for name, text in modules.items():
+        (tmp_path / package / f"{name}.py").write_text(text)
+    if zipped:
+        shutil.make_archive(str(tmp_path / "kinds"), "zip", tmp_path, package)
+        shutil.rmtree(tmp_path / package)
+    monkeypatch.syspath_prepend(tmp_path / "kinds.zip" if zipped else tmp_path)
+    found: Registry[Any] = discover("kind", package, "KIND", None, object)
+    assert list(found.origins.items()) == [("early", f"{package}.early"), ("late", f"{package}.late")]
 
 
 def test_settings_of_the_machine_are_loaded_first_or_last() -> None:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -29,6 +29,29 @@ XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/
   <qemu:commandline><qemu:arg value='-icount'/><qemu:arg value='shift=5,sleep=on'/></qemu:commandline>
 </domain>
 """
+#: What the code says of machines with the plug-in's testbed and links.
+FACTS = """
+import json, sys
+from fwlab.checkout.project import find_project, load_topology
+from fwlab.testbed.choices import link_kinds
+from fwlab.testbed.machine_record import from_command_line, machines_made
+from fwlab.testbed.selection import TestbedRequest, choose, settle
+lab = sys.argv[1]
+project = find_project()
+topology = load_topology(project)
+made = machines_made(project, topology, 3, lab)
+chosen, settled = choose(TestbedRequest("slow_motion")), settle(TestbedRequest(), made, lab)
+line = ["-accel", "tcg", "-icount", "shift=5", "-netdev", "avian,id=x", "-netdev", "user,id=m"]
+print(json.dumps({
+    "environment": chosen.environment(),
+    "why": chosen.why,
+    "levels": len(settled.kind.throttle),
+    "throttled": settled.throttled,
+    "facts": settled.facts(made, "replay").model_dump(),
+    "running": [from_command_line(line).testbed, from_command_line(line).link],
+    "links": [kind.name for kind in link_kinds(topology)],
+}))
+"""
 
 
 @pytest.fixture
@@ -43,37 +66,17 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
-    """Environment variables with the plug-in installed."""
-    return {**contract.environment(contract.PLUGINS / "testbed"), "FWLAB_PORT_OFFSET": "9500"}
+def python(checkout: Path, *words: object, **variables: Any) -> subprocess.CompletedProcess[str]:
+    own = {"plugins": contract.PLUGINS / "testbed", "FWLAB_PORT_OFFSET": "9500"}
+    return contract.python(*words, checkout=checkout, **own | variables)
 
 
-def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:
-    """Run a script with the checkout's project and topology. Returns the JSON that it prints."""
-    head = """
-        import json, sys
-        from fwlab.checkout.project import find_project, load_topology
-        project = find_project(); topology = load_topology(project)
-    """
-    argv = [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(script)]
-    done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def fwlab(checkout: Path, *words: object, **variables: Any) -> subprocess.CompletedProcess[str]:
+    return python(checkout, "-m", *words, **variables)
 
 
-def fwlab(*words: str, checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "fwlab.cli.entry", *words]
-    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-
-
-def planned(checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "fwlab.machines", "plan"]
-    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dict[str, str]) -> None:
-    done = planned(checkout, {**environment, "FWLAB_TESTBED": "slow_motion"})
+def test_vagrant_defines_machines_of_the_plugin(checkout: Path) -> None:
+    done = fwlab(checkout, "fwlab.machines", "plan", FWLAB_TESTBED="slow_motion")
     assert done.returncode == 0, done.stderr
     machines = json.loads(done.stdout)["machines"]
     assert [kind for machine in machines.values() for kind, _ in machine["networks"]] == ["avian"] * 4
@@ -81,38 +84,21 @@ def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dic
     assert not any(machine["savable"] for machine in machines.values())
 
 
-def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment: dict[str, str]) -> None:
+def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path) -> None:
     bin_folder = checkout / "bin"
     bin_folder.mkdir()
     (bin_folder / "virsh").write_text(f"#!/bin/sh\ncat <<'END'\n{XML}END\n")
     (bin_folder / "virsh").chmod(0o755)
-    own = {**environment, "PATH": f"{bin_folder}:{environment['PATH']}"}
+    path = f"{bin_folder}:{os.environ['PATH']}"
     for chosen in ({"FWLAB_TESTBED": "slow_motion"}, {}):  # the second time, only the record names it
-        argv = [sys.executable, "-m", "fwlab.machines", "record", LAB, "box-of-dut"]
-        subprocess.run(argv, cwd=checkout, env={**own, **chosen}, check=True)
+        fwlab(checkout, "fwlab.machines", "record", LAB, "box-of-dut", PATH=path, **chosen)
         record = json.loads((checkout / ".fwlab" / LAB / "machines.json").read_text())
         assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
-    found = python(
-        f"""
-        from fwlab.testbed.choices import link_kinds
-        from fwlab.testbed.machine_record import from_command_line, machines_made
-        from fwlab.testbed.selection import TestbedRequest, choose, settle
-        made = machines_made(project, topology, 3, "{LAB}")
-        chosen, settled = choose(TestbedRequest("slow_motion")), settle(TestbedRequest(), made, "{LAB}")
-        line = ["-accel", "tcg", "-icount", "shift=5", "-netdev", "avian,id=x", "-netdev", "user,id=m"]
-        print(json.dumps({{
-            "environment": chosen.environment(),
-            "why": chosen.why,
-            "levels": len(settled.kind.throttle),
-            "throttled": settled.throttled,
-            "facts": settled.facts(made, "replay").model_dump(),
-            "running": [from_command_line(line).testbed, from_command_line(line).link],
-            "links": [kind.name for kind in link_kinds(topology)],
-        }}))
-        """,
-        checkout,
-        environment,
+    done = contract.python(
+        FACTS, LAB, plugins=contract.PLUGINS / "testbed", checkout=checkout, FWLAB_PORT_OFFSET="9500"
     )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert found["environment"] == {"FWLAB_TESTBED": "slow_motion", "FWLAB_ACCEL": "tcg"}
     assert found["why"] == "asked for; it always emulates"
     assert (found["levels"], found["throttled"]) == (2, True)
@@ -123,8 +109,8 @@ def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment
     assert found["running"] == ["slow_motion", "pigeon"]
 
 
-def test_the_links_requirements_are_reported(checkout: Path, environment: dict[str, str]) -> None:
-    done = fwlab("doctor", "--json", checkout=checkout, environment=environment)
+def test_the_links_requirements_are_reported(checkout: Path) -> None:
+    done = fwlab(checkout, "fwlab.cli.entry", "doctor", "--json")
     findings = {finding["item"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert findings["link pigeon"] == {
         "item": "link pigeon",
@@ -136,15 +122,13 @@ def test_the_links_requirements_are_reported(checkout: Path, environment: dict[s
 
 
 @pytest.mark.parametrize("ranges", ["portable", pytest.param("none", marks=pytest.mark.thorough)])
-def test_its_results_are_judged_by_the_ranges_it_names(
-    checkout: Path, environment: dict[str, str], tmp_path: Path, ranges: str
-) -> None:
+def test_its_results_are_judged_by_the_ranges_it_names(checkout: Path, tmp_path: Path, ranges: str) -> None:
     path = ROOT / "results" / LAB / "2026-11-20-full.json"
     run, own = json.loads(path.read_text()), {"name": "slow_motion", "link": "pigeon", "ranges": ranges}
     run["testbed"] |= own | {"note": "measured in slow motion"}
     (tmp_path / "run.json").write_text(json.dumps(run))
-    words = ["report", LAB, str(tmp_path / "run.json"), "--output", str(tmp_path), "--json"]
-    found = json.loads(fwlab(*words, checkout=checkout, environment=environment).stdout)
+    words = ["report", LAB, tmp_path / "run.json", "--output", tmp_path, "--json"]
+    found = json.loads(fwlab(checkout, "fwlab.cli.entry", *words).stdout)
     assert found["testbed"].items() >= own.items()
     usual = sum(len(row.verdicts) for row in build_model(lab_named(LAB), load_run(path, LAB)).cases)
     assert usual > 0
@@ -154,21 +138,12 @@ def test_its_results_are_judged_by_the_ranges_it_names(
     assert "replay over pigeon" in page
 
 
-def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment: dict[str, str]) -> None:
-    environment["PYTHONPATH"] = str(ROOT)
-    done = fwlab("doctor", checkout=checkout, environment=environment)
-    assert done.returncode == 2
-    assert (
-        "topology.yml: links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
-        in done.stderr
-    )
-    assert "next: fix topology.yml" in done.stderr
-
-
-def test_vagrant_names_an_unknown_link_kind(checkout: Path, environment: dict[str, str]) -> None:
-    done = planned(checkout, {**environment, "PYTHONPATH": str(ROOT)})
+@pytest.mark.parametrize("words", [("fwlab.cli.entry", "doctor"), ("fwlab.machines", "plan")])
+def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, words: tuple[str, ...]) -> None:
+    done = fwlab(checkout, *words, plugins=None)
     said = "links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
     assert said in done.stderr
+    assert "next: fix topology.yml" in done.stderr
     assert done.returncode == 2
 
 

@@ -55,6 +55,7 @@ class Setting:
         self.host = FakeHost(root / "host")
         self.kernels = ["6.1.0-56-amd64"]
         self.links = self.of(self.project)
+        self.environment = monkeypatch
         monkeypatch.setattr(prepare.os, "geteuid", lambda: 0)
         monkeypatch.setenv("FWLAB_LIBVIRT_URI", "qemu:///system")
         monkeypatch.delenv("FWLAB_LINK", raising=False)

@@ -36,6 +36,7 @@ SAMPLES = [
                 for most in (65536, 4_194_305, 10_000_000, 4_000_000_000)
             ),
             f"{LARGE}add a 10.0.0.0-10.63.0.0",
+            "create a hash:ip hashsize 16777216\ncreate b hash:ip hashsize 16777216",
             "create a hash:ip\nadd a 10.0.0.0/8",
             f'{COMMENTS}add a 10.0.0.0/12 comment "{"x" * 100}"',
             "create web.example.org hash:ip\nadd web.example.org 198.18.0.1-198.18.0.9\n",

@@ -9,8 +9,9 @@ SAMPLES = [
     Samples(
         name="nic",
         held="vmxnet3\n",
-        accepted=["vmxnet3", "e1000e"],
+        accepted=["vmxnet3", "# x\ne1000e"],
         lines=["ne2k_pci"],
+        refused=[("e1000 e1000\n", "1: unknown NIC model"), ("vmxnet3\ne1000\n", "2: unknown NIC model: e1000")],
         missing=[
             ("vmxnet3\n", {"ethtool -i eth0": "driver: vmxnet3\n", "ethtool -i eth1": "driver: vmxnet3\n"}, None),
             (

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fwlab.cli import main
 from fwlab.model.errors import EXIT_UNMEASURED
 from fwlab.testbed import selection
 from fwlab.testbed.machines import Machines
 from tests import ROOT
 from tests.fakes import factories
+from tests.fakes.student_checkout import door
 
 LAB, OTHER = "lab98-trouble", "lab97-stand"
 SAID = f"{OTHER} is not up, and --machines starts none\n  next: vagrant up {OTHER}\n"
@@ -25,15 +24,10 @@ SAID = f"{OTHER} is not up, and --machines starts none\n  next: vagrant up {OTHE
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two labs that are not up, on unused ports."""
-    good = (ROOT / "tests/data/errors/good.yml").read_text()
     for lab in (LAB, OTHER):
-        folder = tmp_path / "labs" / lab
-        for name in ("raw-drop", "rules", "ex1-block/start"):
-            (folder / "rulesets" / name).mkdir(parents=True)
-            (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
-        (folder / "lab.yml").write_text(good.replace(LAB, lab))
-        (folder / "profile.py").write_text(factories.PROFILE)
-    shutil.copy(ROOT / "topology.yml", tmp_path)
+        factories.small_checkout(tmp_path, lab)
+    path = tmp_path / "labs" / OTHER / "lab.yml"
+    path.write_text(path.read_text().replace(LAB, OTHER))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FWLAB_PORT_OFFSET", "9000")
     return tmp_path
@@ -50,11 +44,9 @@ def test_nothing_is_started(
     monkeypatch.setattr(Machines, "up", lambda *_: pytest.fail("vagrant up"))
     monkeypatch.setattr(Machines, "destroy", lambda *_: pytest.fail("vagrant destroy"))
     monkeypatch.setattr(selection, "kvm_works", lambda: pytest.fail("nothing is started, so no testbed is chosen"))
-    monkeypatch.setattr("sys.argv", ["fwlab", *words, "--machines", OTHER])
-    with pytest.raises(SystemExit) as left:
-        main.main()
-    assert left.value.code == EXIT_UNMEASURED
-    assert capsys.readouterr().err.endswith(f"fwlab: {SAID}")
+    code, _, said = door(monkeypatch, capsys)(*words, "--machines", OTHER)
+    assert code == EXIT_UNMEASURED
+    assert said.endswith(f"fwlab: {SAID}")
     assert not (checkout / "reports").exists()
 
 

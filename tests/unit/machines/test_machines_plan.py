@@ -144,21 +144,12 @@ def test_the_seeds_are_in_the_cache(
 # ---- machines ----------------------------------------------------------------------------------------------------
 
 
-def test_no_two_machines_share_a_port(checkout: Path) -> None:
-    with settings(checkout) as plan:
-        ports = [port for lab in plan.labs for machine in plan.machines(lab) for port in machine.ports]
-    assert len(ports) == 2 * (3 + 4)
-    assert len({(protocol, port) for protocol, port, _ in ports}) == len(ports)
-
-
-def test_ports_are_those_of_the_topology(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_listens_on_the_topologys_ports_alone(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_PORT_OFFSET", "300")
     with settings(checkout, FWLAB_PORT_OFFSET="300") as plan:
         for machine in plan.machines(LAB):
-            assert machine.ssh_port == TOPOLOGY.ssh_port(3, machine.role)
-            assert [end.local_port for end in machine.ends] == [
-                TOPOLOGY.link_port(3, end.name, machine.role) for end in machine.ends
-            ]
+            links = [("udp", TOPOLOGY.link_port(3, end.name, machine.role), f"link {end.name}") for end in machine.ends]
+            assert machine.ports == [("tcp", TOPOLOGY.ssh_port(3, machine.role), "SSH"), *links]
 
 
 def test_management_is_on_loopback_only(checkout: Path) -> None:
@@ -168,20 +159,18 @@ def test_management_is_on_loopback_only(checkout: Path) -> None:
         assert "restrict=on" in netdev
 
 
-@pytest.mark.parametrize("trex", [False, True])
-def test_only_a_generator_with_trex_needs_more(checkout: Path, trex: bool) -> None:
-    images: dict[str, Any] = {image: {"box": image} for image in ("generator", "dut-linux", "sink")}
-    if trex:
-        images["generator"]["trex"] = {"version": "v9.99", "sha256": "0" * 64}
-    (checkout / ".fwlab").mkdir()
-    (checkout / ".fwlab" / "images.json").write_text(json.dumps(images))
-    machines = planned(checkout)["machines"]
-    found = {role: machines[name]["libvirt"] for role, name in MACHINES.items()}
+def test_only_a_generator_with_trex_needs_more(checkout: Path) -> None:
     usual = {role: (node.memory_mib, TOPOLOGY.machine.cpu_model) for role, node in TOPOLOGY.nodes.items()}
     more = TOPOLOGY.nodes["generator"].with_trex
     assert more is not None
-    wanted = {**usual, "generator": (more.memory_mib, more.cpu_model)} if trex else usual
-    assert {role: (one["memory"], one["cpu_model"]) for role, one in found.items()} == wanted
+    (checkout / ".fwlab").mkdir()
+    for trex, generator in (({}, usual["generator"]), ({"version": "v9.99"}, (more.memory_mib, more.cpu_model))):
+        images = {"generator": {"box": "g", "trex": trex}, "dut-linux": {"box": "d"}, "sink": {"box": "s"}}
+        (checkout / ".fwlab" / "images.json").write_text(json.dumps(images))
+        machines = planned(checkout)["machines"]
+        found = {role: machines[name]["libvirt"] for role, name in MACHINES.items()}
+        wanted = {**usual, "generator": generator}
+        assert {role: (one["memory"], one["cpu_model"]) for role, one in found.items()} == wanted
 
 
 @pytest.mark.parametrize("accelerator", ["tcg", "kvm"])
@@ -226,9 +215,7 @@ def test_a_lab_names_its_nics_in_lab_yml(checkout: Path) -> None:
 def test_planning_imports_little(checkout: Path) -> None:
     """`vagrant` starts it at each command: pydantic alone would double its time."""
     code = "import sys, runpy; sys.argv[1:] = ['plan']\ntry: runpy.run_module('fwlab.machines', run_name='__main__')\n"
-    code += (
-        "finally: print([name for name in ('pydantic', 'jinja2', 'psutil') if name in sys.modules], file=sys.stderr)"
-    )
+    code += "finally: print(sorted({'pydantic', 'jinja2', 'psutil'} & sys.modules.keys()), file=sys.stderr)"
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, cwd=checkout, env=environment(checkout), capture_output=True, text=True)
     assert done.stderr == "[]\n"
@@ -256,10 +243,9 @@ def test_the_variable_overrides_every_link(checkout: Path, forced: str, monkeypa
 
 
 def test_machines_keep_their_links(checkout: Path) -> None:
-    for recorded, kept in (
-        ({"generator-dut": "virtio", "dut-sink": "macvtap"}, {"generator-dut": "virtio", "dut-sink": "macvtap"}),
-        ({"generator-dut": "pigeon", "wan": "virtio"}, dict.fromkeys(NAMES, "socket")),  # not known here
-    ):
+    own = {"generator-dut": "virtio", "dut-sink": "macvtap"}
+    unknown_here = {"generator-dut": "pigeon", "wan": "virtio"}
+    for recorded, kept in ((own, own), (unknown_here, dict.fromkeys(NAMES, "socket"))):
         made(checkout, LAB, recorded)
         with settings(checkout) as plan:
             assert plan.kinds(plan.lab(LAB)) == kept

@@ -77,12 +77,6 @@ makes_cds = needs("xorriso", "genisoimage")
 
 
 @makes_cds
-def test_each_machine_gets_its_seed(here: Prepared) -> None:
-    assert here.prepare() == sorted(MACHINES.values())
-    assert here.did == []
-
-
-@makes_cds
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_machine_that_runs_needs_a_seed_only_if_it_restarts(here: Prepared, restart: bool) -> None:
     here.known_to_vagrant(LAB)
@@ -168,8 +162,8 @@ def test_the_host_is_changed_only_where_a_link_needs_it(here: Prepared, monkeypa
     calls: list[tuple[str, dict[str, str]]] = []
     module = "fwlab.testbed.host_links.prepare.HostLinks"
     monkeypatch.setattr(f"{module}.prepare", lambda _self, lab, kinds: calls.append((lab, kinds)))
-    here.prepare()
-    assert calls == []
+    assert here.prepare() == sorted(MACHINES.values()), "each machine gets its seed"
+    assert (calls, here.did) == ([], [])
     here.prepare(FWLAB_LINK="virtio")
     assert calls == [(LAB, {"generator-dut": "virtio", "dut-sink": "virtio"})]
 
@@ -205,20 +199,14 @@ def test_a_seed_is_a_cloud_config_with_every_link(checkout: Path, role: str, mac
         assert {f"Address={near.ipv4}", f"Address={near.ipv6}", "DHCP=no", "LLDP=no"} <= set(lines)
         assert lines.count(f"LinkLayerAddress={link.ends[far_role].mac}") == 2
         assert {f"Destination={prefix}" for prefix in link.behind[far_role]} <= set(lines)
+    others = [path for path in files if path.endswith(".network") and "DHCP=no" not in files[path].splitlines()]
+    assert others == []
+    assert yaml.safe_load(seed_file(checkout, machine, "network-config"))["config"] == "disabled"
     assert {"generator", "dut", "sink"} <= set(files["/etc/hosts"].split())
 
 
-def test_nothing_in_a_seed_asks_for_dhcp(checkout: Path) -> None:
-    for machine in MACHINES.values():
-        networks = yaml.safe_load(seed_file(checkout, machine, "user-data"))["write_files"]
-        for entry in (entry for entry in networks if entry["path"].endswith(".network")):
-            assert "DHCP=no" in entry["content"].splitlines(), entry["path"]
-        assert yaml.safe_load(seed_file(checkout, machine, "network-config"))["config"] == "disabled"
-
-
 def test_a_seed_changes_its_instance_with_its_content(checkout: Path) -> None:
-    before = yaml.safe_load(seed_file(checkout, LAB, "meta-data"))
-    again = yaml.safe_load(seed_file(checkout, LAB, "meta-data"))
+    before, again = (yaml.safe_load(seed_file(checkout, LAB, "meta-data")) for _ in range(2))
     topology = checkout / "topology.yml"
     topology.write_text(topology.read_text().replace("mtu: 1500", "mtu: 1400"))
     after = yaml.safe_load(seed_file(checkout, LAB, "meta-data"))

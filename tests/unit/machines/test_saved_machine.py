@@ -41,31 +41,21 @@ def key(xml: str, seed: str = "seed", box: str = "box-1", qemu: str = "QEMU 7.2.
     return fingerprint(xml, seed, box, qemu)
 
 
-def test_names_ports_and_paths_may_differ() -> None:
-    other = {
-        "NAME": "fwlab-2-lab07-stateless",
-        "UUID": "77aa",
-        "DISK": "/images/two.img",
-        "EMULATOR": "/opt/qemu/bin/qemu-system-x86_64",
-        "SSHPORT": "29999",
-        "PORT": "51000",
-        "LOCAL": "51001",
-    }
-    assert key(domain()) == key(domain(**other))
-
-
 @pytest.mark.parametrize(
-    ("xml", "fields"),
+    ("xml", "fields", "same"),
     [
-        ({"MEMORY": "655360"}, {}),
-        ({}, {"seed": "another network"}),
-        ({}, {"box": "box-2"}),
-        ({}, {"qemu": "QEMU 10.0.2"}),
+        ({"NAME": "fwlab-2-lab07-stateless", "UUID": "77aa", "DISK": "/images/two.img"}, {}, True),
+        ({"EMULATOR": "/opt/qemu", "SSHPORT": "29999", "PORT": "51000", "LOCAL": "51001"}, {}, True),
+        ({"MEMORY": "655360"}, {}, False),
+        ({}, {"seed": "another network"}, False),
+        ({}, {"box": "box-2"}, False),
+        ({}, {"qemu": "QEMU 10.0.2"}, False),
     ],
-    ids=["memory", "seed", "box", "QEMU"],
 )
-def test_what_the_state_depends_on_may_not(xml: dict[str, str], fields: dict[str, str]) -> None:
-    assert key(domain()) != key(domain(**xml), **fields)
+def test_names_ports_and_paths_may_differ_and_nothing_else(
+    xml: dict[str, str], fields: dict[str, str], same: bool
+) -> None:
+    assert (key(domain()) == key(domain(**xml), **fields)) is same
 
 
 def test_the_checkouts_key_is_no_part_of_the_seed_that_counts(checkout: Path) -> None:
@@ -92,21 +82,21 @@ def test_a_machine_is_saved_and_the_next_continues(bench: Bench) -> None:
     assert bench.act("restore")["done"]
     assert bench.disk.read_text() == "new disk", "the saved one"
     assert any("rebase -u -F qcow2 -b /images/box.img" in call for call in bench.did)
-    assert [call.split()[4] for call in bench.did if "snapshot" in call] == [
-        "snapshot-create",
-        "snapshot-revert",
-        "snapshot-delete",
-    ]
+    steps = [call.split()[4] for call in bench.did if "snapshot" in call]
+    assert steps == ["snapshot-create", "snapshot-revert", "snapshot-delete"]
     assert any(call.startswith("ssh") and "authorized_keys" in call for call in bench.did), "this checkout is let in"
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        *("snapshot-revert", "ssh"),
-        *thorough("snapshot-create", "rebase", "zstd -dqf", "qemu-img info", "dumpxml"),
-    ],
-)
+RESTORING = [
+    *("snapshot-revert", "ssh"),
+    *thorough("snapshot-create", "rebase", "zstd -dqf", "qemu-img info", "dumpxml"),
+]
+
+
+SLOWER = thorough("snapshot-create", "rebase", "zstd -dqf", "qemu-img info", "dumpxml")
+
+
+@pytest.mark.parametrize("step", ["snapshot-revert", "ssh", *SLOWER])
 def test_a_state_that_cannot_be_used_leaves_the_machine_as_it_was(bench: Bench, step: str) -> None:
     bench.save()
     bench.disk.write_text("another new disk")
@@ -118,16 +108,12 @@ def test_a_state_that_cannot_be_used_leaves_the_machine_as_it_was(bench: Bench, 
     assert any(" destroy " in call for call in bench.did)
 
 
-def test_a_host_without_states_boots_silently(bench: Bench) -> None:
+def test_a_host_without_states_boots_silently_and_one_with_others_says_so(bench: Bench) -> None:
     assert bench.act("restore") == {"done": False, "warnings": []}
-
-
-def test_a_state_of_another_qemu_is_not_used_and_that_is_said(bench: Bench) -> None:
     state = bench.save()
     state.rename(state.with_name("dut-0123456789abcdef.qcow2.zst"))  # its key is that of another machine or QEMU
-    found = bench.act("restore")
-    assert not found["done"]
-    assert found["warnings"] == ["no saved state fits its box, NICs and this host's QEMU, so it boots, and is saved"]
+    said = "no saved state fits its box, NICs and this host's QEMU, so it boots, and is saved"
+    assert bench.act("restore") == {"done": False, "warnings": [said]}
     assert not any("snapshot" in call for call in bench.did)
 
 
@@ -175,8 +161,6 @@ def test_old_states_of_a_role_are_removed(bench: Bench) -> None:
             (folder / (name + suffix)).write_text("")
         os.utime(folder / f"{name}.qcow2.zst", (age, age))
     bench.save()
-    assert [path.name.split(".")[0] for path in bench.saved(".zst") if "-1" in path.name or "-2" in path.name] == [
-        "dut-2",
-        "sink-1",
-    ]
+    left = {path.name.split(".")[0] for path in bench.saved(".zst")}
+    assert left & {"dut-1", "dut-2", "sink-1"} == {"dut-2", "sink-1"}
     assert not (folder / "dut-1.key").exists()

@@ -14,10 +14,10 @@ import yaml
 
 from fwlab import __version__
 from fwlab.checkout.project import Project
-from fwlab.cli.main import main
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE, BadInput
 from tests import DATA, ROOT
+from tests.fakes.student_checkout import door
 
 LAB = "lab98-trouble"
 GOOD = yaml.safe_load((DATA / "errors" / "good.yml").read_text())
@@ -70,15 +70,9 @@ def test_message_names_the_next_command(
 ) -> None:
     checkout(tmp_path, written({"put": {"cases.0.traffic": "trickle"}}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["fwlab", "list", LAB])
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr()
-    assert said.err == (
-        f"fwlab: labs/{LAB}/lab.yml: case raw-drop: unknown traffic trickle\n"
-        f"  next: fix labs/{LAB}/lab.yml, then `fwlab list`\n"
-    )
-    assert (said.out, left.value.code) == ("", EXIT_USAGE)
+    said = f"fwlab: labs/{LAB}/lab.yml: case raw-drop: unknown traffic trickle\n"
+    hint = f"  next: fix labs/{LAB}/lab.yml, then `fwlab list`\n"
+    assert door(monkeypatch, capsys)("list", LAB) == (EXIT_USAGE, "", said + hint)
 
 
 def test_an_unknown_field_may_be_that_of_a_newer_version(tmp_path: Path) -> None:

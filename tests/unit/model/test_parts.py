@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from fwlab.cli.main import main
 from fwlab.measure.plan import cases_of_part, chosen_exercises
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -22,11 +19,12 @@ from fwlab.report.report_rows import exercise_rows
 from tests import ROOT
 from tests.checkout import lab_named
 from tests.fakes import two_systems
-from tests.fakes.factories import a_lab, a_run
+from tests.fakes.factories import a_lab, a_run, small_checkout
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
+from tests.fakes.hand_ins import RULES
+from tests.fakes.student_checkout import Door, door
 from tools.figures import figures, figures_of_part
 
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 LISTS = {"id": "lists", "title": "What does a list cost?", "minutes": 5, "cases": ["raw-drop", "rules", "load-each"]}
 SETS = {"id": "sets", "title": "What does a set cost?", "minutes": 5, "cases": ["set-1", "set"]}
 
@@ -85,61 +83,34 @@ def test_one_system_measures_its_share_of_a_part() -> None:
     assert (part.cases, part.exercises) == (["pf-off", "pf"], ["ex2-pf"])
 
 
-def further(lab: Lab) -> Lab:
-    return lab.model_copy(update={"exercises": [lab.exercises[0].model_copy(update={"further": True})]})
-
-
 def test_a_further_exercise_is_checked_by_name_and_the_report_says_further() -> None:
-    lab = further(a_lab())
+    core = a_lab()
+    lab = core.model_copy(update={"exercises": [core.exercises[0].model_copy(update={"further": True})]})
     assert [e.id for e in chosen_exercises(lab, "ex1-block")] == ["ex1-block"]
-    run = a_run([])
-    run.exercises.append(a_run_of("ex1-block"))
-    assert [row.title for row in exercise_rows(lab, run, {})] == ["Block one host (further)"]
-    assert [row.title for row in exercise_rows(a_lab(), run, {})] == ["Block one host"]
+    run = a_run([], [Measured(id="ex1-block", title="Block one host", ruleset="x", ruleset_hash="0" * 64)])
+    titles = [[row.title for row in exercise_rows(one, run, {})] for one in (lab, core)]
+    assert titles == [["Block one host (further)"], ["Block one host"]]
 
 
-def a_run_of(exercise: str) -> Measured:
-    return Measured(id=exercise, title="Block one host", ruleset="x", ruleset_hash="0" * 64)
+PARTS = """parts:
+  - { id: cost, title: The cost, minutes: 20, cases: [raw-drop, rules], exercises: [ex1-block] }
+  - { id: again, title: The same, minutes: 10, cases: [rules] }
+"""
 
 
 @pytest.fixture
-def listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str, str], tuple[str, dict[str, Any]]]:
-    """What `fwlab list` says of the small lab where one text of its lab.yml is replaced, and its JSON."""
-
-    def call(old: str, new: str) -> tuple[str, dict[str, Any]]:
-        folder = tmp_path / "labs" / LAB
-        folder.mkdir(parents=True)
-        shutil.copy(ROOT / "topology.yml", tmp_path)
-        good = (ROOT / "tests/data/errors/good.yml").read_text()
-        assert good.count(old) == 1
-        (folder / "lab.yml").write_text(good.replace(old, new))
-        monkeypatch.chdir(tmp_path)
-        said = []
-        for words in (["list", LAB], ["list", LAB, "--json"]):
-            monkeypatch.setattr("sys.argv", ["fwlab", *words])
-            with pytest.raises(SystemExit) as left:
-                main()
-            assert not left.value.code
-            said.append(capsys.readouterr().out)
-        return said[0], json.loads(said[1])
-
-    return call
+def fwlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Door:
+    """`fwlab` in a checkout with a lab in two parts, whose exercise is a further one."""
+    small_checkout(tmp_path, LAB)
+    path = tmp_path / "labs" / LAB / "lab.yml"
+    path.write_text(PARTS + path.read_text().replace("title: Block one host\n", "title: Block\n    further: true\n"))
+    monkeypatch.chdir(tmp_path)
+    return door(monkeypatch, capsys)
 
 
-def test_the_list_marks_further_exercises(listed: Callable[[str, str], tuple[str, dict[str, Any]]]) -> None:
-    text, document = listed("title: Block one host\n", "title: Block one host\n    further: true\n")
-    assert "Block one host (further)\n" in text
-    assert [exercise["further"] for exercise in document["exercises"]] == [True]
-
-
-def test_the_list_has_a_heading_for_each_part(listed: Callable[[str, str], tuple[str, dict[str, Any]]]) -> None:
-    parts = "parts:\n  - { id: cost, title: The cost, minutes: 20, cases: [raw-drop, rules], exercises: [ex1-block] }\n"
-    parts += "  - { id: again, title: The same, minutes: 10, cases: [rules] }\n"
-    text, document = listed("baseline: raw-drop\n", parts + "baseline: raw-drop\n")
-    found = [line.split()[:2] for line in text.splitlines()]
-    assert found[1:] == [
+def test_the_list_has_a_heading_for_each_part_and_marks_further_exercises(fwlab: Door) -> None:
+    _, text, _ = fwlab("list", LAB)
+    assert [line.split()[:2] for line in text.splitlines()][1:] == [
         ["part", "cost"],
         *(["raw-drop", "Raw"], ["rules-16", "Rules"], ["rules-64", "Rules"]),
         ["exercises:"],
@@ -147,27 +118,21 @@ def test_the_list_has_a_heading_for_each_part(listed: Callable[[str, str], tuple
         ["part", "again"],
         *(["rules-16", "Rules"], ["rules-64", "Rules"]),
     ]
+    assert "Block (further)\n" in text
+    document = json.loads(fwlab("list", LAB, "--json")[1])
     assert document["parts"][1]["cases"] == ["rules-16", "rules-64"]
+    assert [exercise["further"] for exercise in document["exercises"]] == [True]
 
 
-def test_run_measures_the_cases_of_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_measures_the_cases_of_a_part(fwlab: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
     def stop(_context: object, names: list[str], *_: object, **__: object) -> None:
         asked.append(names)
         raise BadInput("stopped here", "nothing")
 
-    folder = tmp_path / "labs" / LAB
-    folder.mkdir(parents=True)
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    good = (ROOT / "tests/data/errors/good.yml").read_text()
-    part = "parts:\n  - { id: all, title: All, minutes: 30, cases: [raw-drop, rules], exercises: [ex1-block] }\n"
-    (folder / "lab.yml").write_text(good + part)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("fwlab.cli.main.case_specs", stop)
-    monkeypatch.setattr("sys.argv", ["fwlab", "run", LAB, "--part", "all"])
-    with pytest.raises(SystemExit):
-        main()
+    assert fwlab("run", LAB, "--part", "cost")[0] == 2
     assert asked == [["raw-drop", "rules"]]
 
 
@@ -180,29 +145,22 @@ def grading(tmp_path: Path) -> FakeGrading:
     first, rest = exercises.split("expectations:\n")
     second = first.replace(EXERCISE, "ex2-more").replace("    traffic:", "    further: true\n    traffic:")
     path.write_text(f"{head}exercises:\n{first}{second}expectations:\n{rest}")
-    found.hand_in("ann", "rules.iptables", f"# on the DUT: fine\n{COMMIT}")
-    found.hand_in("bob", "rules.iptables", f"# on the DUT: fine\n{COMMIT}")
-    folder = found.folder / "ann" / "ex2-more"
-    folder.mkdir()
-    (folder / "rules.iptables").write_text(f"# on the DUT: leaks\n{COMMIT}")
+    found.hand_in_all(ann="fine", bob="fine")
+    more = found.folder / "ann" / "ex2-more"
+    more.mkdir()
+    (more / "rules.iptables").write_text(f"# on the DUT: leaks\n{RULES}")
     return found
 
 
-def test_the_grading_of_a_class_leaves_further_exercises_out(grading: FakeGrading) -> None:
-    assert grading.run().returncode == 0
-    assert [(row["who"], row["exercise"], row["mark"]) for row in grading.marks()] == [
-        ("ann", EXERCISE, "core"),
-        ("bob", EXERCISE, "core"),
-    ]
-
-
-def test_on_request_it_grades_those_that_were_handed_in(grading: FakeGrading) -> None:
-    assert grading.run("--further").returncode == 1
-    assert [(row["who"], row["exercise"], row["mark"], row["verdict"]) for row in grading.marks()] == [
-        ("ann", EXERCISE, "core", "pass"),
-        ("ann", "ex2-more", "further", "fail"),
-        ("bob", EXERCISE, "core", "pass"),
-    ]
+def test_a_class_is_graded_without_further_exercises_unless_they_are_asked_for(grading: FakeGrading) -> None:
+    core = [("ann", EXERCISE, "core", "pass"), ("bob", EXERCISE, "core", "pass")]
+    for words, code, marks in (
+        ([], 0, core),
+        (["--further"], 1, [core[0], ("ann", "ex2-more", "further", "fail"), core[1]]),
+    ):
+        assert grading.run(*words).returncode == code
+        found = [(row["who"], row["exercise"], row["mark"], row["verdict"]) for row in grading.marks()]
+        assert found == marks
 
 
 LABS = [lab_named(path.parent.name) for path in sorted((ROOT / "labs").glob("lab*/lab.yml"))]

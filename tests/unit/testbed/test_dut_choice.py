@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Needs
 from fwlab.testbed.choices import reject_missing_boxes, topology_of
 from tests.checkout import lab_named
@@ -76,6 +76,7 @@ def test_the_machine_the_variable_and_the_lab_decide_in_this_order(
 
 
 def test_a_freebsd_dut_has_its_own_image_and_device_names() -> None:
+    assert TOPOLOGY.nodes["dut"].systems == ["linux", "freebsd"]
     freebsd = TOPOLOGY.with_dut("freebsd")
     assert (freebsd.nodes["dut"].system, freebsd.nodes["dut"].image) == ("freebsd", "dut-freebsd")
     assert [link.ends["dut"].dev for link in freebsd.links.values()] == ["vtnet0", "vtnet1"]
@@ -84,6 +85,8 @@ def test_a_freebsd_dut_has_its_own_image_and_device_names() -> None:
     assert freebsd.end("generator-dut", "generator") == TOPOLOGY.end("generator-dut", "generator")
     assert freebsd.end("dut-sink", "dut").mac == TOPOLOGY.end("dut-sink", "dut").mac
     assert TOPOLOGY.with_dut("linux") is TOPOLOGY
+    for system in ("linux", "freebsd"):
+        assert TOPOLOGY.system_of(f"fwlab-dut-{system}-0123456789ab") == system
 
 
 def rc_conf(checkout: Path) -> dict[str, str]:
@@ -93,7 +96,7 @@ def rc_conf(checkout: Path) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def test_seed_of_a_freebsd_dut_says_what_that_of_a_linux_dut_says(checkout: Path) -> None:
+def test_the_seed_of_a_freebsd_dut_says_what_that_of_a_linux_dut_says(checkout: Path) -> None:
     declare(checkout, LAB, systems=["freebsd"])
     conf, topology = rc_conf(checkout), TOPOLOGY.with_dut("freebsd")
     assert conf["hostname"] == "dut"
@@ -116,50 +119,25 @@ def test_seed_of_a_freebsd_dut_says_what_that_of_a_linux_dut_says(checkout: Path
     found += [conf[f"ipv6_route_{name}"] for name in conf["ipv6_static_routes"].split()]
     assert sorted(found) == sorted(routes.values())
     assert not re.search("dhcp|accept_rtadv", " ".join(conf.values()), re.IGNORECASE)
-
-
-def test_seed_of_a_freebsd_dut_has_the_key_and_the_hosts(checkout: Path) -> None:
-    declare(checkout, LAB, systems=["freebsd"])
-    key = seed_file(checkout, LAB, "authorized_keys")
-    assert key.splitlines()[1:] == ["ssh-ed25519 AAAA fwlab"]
+    assert seed_file(checkout, LAB, "authorized_keys").splitlines()[1:] == ["ssh-ed25519 AAAA fwlab"]
     assert {"generator", "dut", "sink"} <= set(seed_file(checkout, LAB, "hosts").split())
 
 
+BUILD = "packer/build dut-freebsd"
+
+
 @pytest.mark.parametrize(
-    ("missing", "systems", "message", "hint"),
+    ("others", "systems", "hint"),
     [
-        (
-            ["dut-freebsd"],
-            ["freebsd", "linux"],
-            f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built",
-            "packer/build dut-freebsd; or without it, on linux only: FWLAB_DUT=linux and the same command",
-        ),
-        (
-            ["dut-freebsd"],
-            ["freebsd"],
-            f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built",
-            "packer/build dut-freebsd",
-        ),
-        (
-            ["sink", "dut-freebsd"],
-            ["freebsd"],
-            "boxes are not built (sink, dut-freebsd): run `make boxes`",
-            "make boxes",
-        ),
+        ([], ["freebsd", "linux"], f"{BUILD}; or without it, on linux only: FWLAB_DUT=linux and the same command"),
+        ([], ["freebsd"], BUILD),
+        (["sink"], ["freebsd"], "make boxes"),
     ],
 )
-def test_without_the_box_the_way_to_it_is_named(
-    missing: list[str], systems: list[str], message: str, hint: str
-) -> None:
-    with pytest.raises(FwlabError) as refused:
-        reject_missing_boxes(LAB, missing, "dut-freebsd", systems, "freebsd")
-    assert (refused.value.message, refused.value.hint, refused.value.exit_code) == (message, hint, 2)
+def test_without_the_box_the_way_to_it_is_named(others: list[str], systems: list[str], hint: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        reject_missing_boxes(LAB, [*others, "dut-freebsd"], "dut-freebsd", systems, "freebsd")
+    said = "boxes are not built (sink, dut-freebsd): run `make boxes`"
+    of_dut = f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built"
+    assert (refused.value.message, refused.value.hint) == (said if others else of_dut, hint)
     reject_missing_boxes(LAB, [], "dut-freebsd", systems, "freebsd")
-
-
-def test_topology_names_each_system_once() -> None:
-    node = TOPOLOGY.nodes["dut"]
-    assert node.systems == ["linux", "freebsd"]
-    for system in node.systems:
-        image = TOPOLOGY.with_dut(system).nodes["dut"].image
-        assert TOPOLOGY.system_of(f"fwlab-{image}-0123456789ab") == system

@@ -119,6 +119,20 @@ REFUSED: dict[str, tuple[str, Callable[[Setting], object], str, str, int]] = {
         "sysctl net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0",
         3,
     ),
+    "a bridge of that name that is not ours": (
+        "virtio",
+        lambda here: here.host.nic(f"fwl-{checkout_key(here.project.root)[:6]}-031"),
+        f"-031 is taken by a NIC that {LAB} did not make",
+        "if nobody needs it: ip link delete dev fwl-",
+        3,
+    ),
+    "an ordinary user's libvirt": (
+        "virtio",
+        lambda here: here.environment.setenv("FWLAB_LIBVIRT_URI", "qemu:///session"),
+        "qemu:///session may not attach machines",
+        "export FWLAB_LIBVIRT_URI=qemu:///system",
+        3,
+    ),
     "no tun": ("virtio", lambda here: (here.host.root / "dev/net/tun").unlink(), "/dev/net/tun", "modprobe tun", 3),
     "no vhost": (
         "virtio",
@@ -171,20 +185,6 @@ def test_vfs_beside_other_links_are_refused(here: Setting) -> None:
     assert here.host.nics() == before
 
 
-def test_a_bridge_of_that_name_that_is_not_ours_is_left_alone(here: Setting) -> None:
-    name = f"fwl-{checkout_key(here.project.root)[:6]}-031"
-    here.host.nic(name)
-    error = here.refused("virtio")
-    assert error.message == f"link dut-sink: the name {name} is taken by a NIC that {LAB} did not make"
-    assert f"ip link delete dev {name}" in error.hint
-    assert error.exit_code == 3
-
-
-def test_an_ordinary_users_libvirt_is_refused(here: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FWLAB_LIBVIRT_URI", "qemu:///session")
-    assert "qemu:///session may not attach machines" in here.refused("virtio").message
-
-
 def test_without_root_the_command_for_root_is_complete(here: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare.os, "geteuid", lambda: 1000)
     hint = here.refused("virtio").hint
@@ -212,3 +212,5 @@ def test_vfs_that_disappear_during_a_run_are_named(here: Setting) -> None:
     assert lost.message == f"this host lost a link of {LAB}: the VF {VFS[0]} of enp1s0 is gone"
     assert lost.hint.startswith(f"vagrant destroy -f {LAB}")
     assert lost.exit_code == 3
+    assert here.links.restore(LAB), "those that are there are restored"
+    assert here.records == []

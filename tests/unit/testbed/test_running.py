@@ -41,34 +41,32 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     return make
 
 
-ALL = ("generator", "dut", "sink")
-
-
-@pytest.mark.parametrize("states", [{}, dict.fromkeys(ALL, "shut off"), {"dut": "shut off"}])
-def test_machines_that_do_not_run_are_started(made: Made, states: dict[str, str]) -> None:
-    assert made(states).running() is False
-
-
-def test_machines_that_run_and_answer_are_used(made: Made) -> None:
-    assert made(dict.fromkeys(ALL, "running")).running() is True
+ALL, UP = ("generator", "dut", "sink"), f"vagrant up {LAB}"
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "running"),
     [
-        (dict.fromkeys(ALL, "paused"), "generator (paused), dut (paused), sink (paused)"),
-        ({"generator": "shut off", "dut": "running", "sink": "running"}, "generator (shut off)"),
-        ({"generator": "running", "dut": "running"}, "sink (not there)"),
+        ({}, False),
+        (dict.fromkeys(ALL, "shut off"), False),
+        ({"dut": "shut off"}, False),
+        (dict.fromkeys(ALL, "running"), True),
     ],
 )
-def test_those_that_do_not_all_run_are_named(made: Made, states: dict[str, str], said: str) -> None:
-    with pytest.raises(CannotMeasure) as found:
-        made(states, silent=ALL).running()
-    assert (found.value.message, found.value.hint) == (f"{LAB}: not running: {said}", f"vagrant up {LAB}")
+def test_machines_run_or_are_started(made: Made, states: dict[str, str], running: bool) -> None:
+    assert made(states).running() is running
 
 
-def test_machines_that_let_nobody_in_are_made_again(made: Made) -> None:
+@pytest.mark.parametrize(
+    ("states", "said", "hint"),
+    [
+        (dict.fromkeys(ALL, "paused"), "not running: generator (paused), dut (paused), sink (paused)", UP),
+        ({"generator": "shut off", "dut": "running", "sink": "running"}, "not running: generator (shut off)", UP),
+        ({"generator": "running", "dut": "running"}, "not running: sink (not there)", UP),
+        (dict.fromkeys(ALL, "running"), "no answer from: sink", f"vagrant destroy -f {LAB}; {UP}"),
+    ],
+)
+def test_those_that_do_not_run_or_answer_are_named(made: Made, states: dict[str, str], said: str, hint: str) -> None:
     with pytest.raises(CannotMeasure) as found:
-        made(dict.fromkeys(ALL, "running"), silent=("sink",)).running()
-    assert found.value.message == f"{LAB}: no answer from: sink"
-    assert found.value.hint == f"vagrant destroy -f {LAB}; vagrant up {LAB}"
+        made(states, silent=("sink",)).running()
+    assert (found.value.message, found.value.hint) == (f"{LAB}: {said}", hint)
