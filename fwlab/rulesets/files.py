@@ -13,7 +13,7 @@ import re
 import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -282,7 +282,7 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
     """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
     given = {"addresses": addresses, "scattered": scattered, "links": topology.links, **parameters}
     try:
-        return _compiled(text).render(given)
+        return ENVIRONMENT.from_string(text).render(given)
     except (TypeError, ValueError, ArithmeticError) as error:
         # Raised by a call inside the template, for example with an undefined count. Python does not name the variable.
         used = jinja2.meta.find_undeclared_variables(ENVIRONMENT.parse(text))
@@ -291,12 +291,6 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
         raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or fix the template") from error
     except jinja2.TemplateError as error:
         raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or fix the template") from error
-
-
-@cache
-def _compiled(text: str) -> jinja2.Template:
-    """Kept, because a sweep renders one template for each of its parameters."""
-    return ENVIRONMENT.from_string(text)
 
 
 def unvalidated_file(name: str, text: str) -> RulesetFile:

@@ -97,26 +97,6 @@ class KernelView(Protocol):
         """Standard output. Raises Inconclusive if the tool fails."""
 
 
-def no_names(_text: str) -> list[str]:
-    """The settings of a kind whose files name none."""
-    return []
-
-
-def no_hooks(text: str) -> list[str]:
-    """For a kind whose files cost a packet nothing while they are empty."""
-    return []
-
-
-def no_remarks(_texts: Mapping[str, str]) -> Iterable[str]:
-    """For a kind whose files do what they say."""
-    return ()
-
-
-def unchanged(text: str) -> str:
-    """For a kind whose text is sent unchanged."""
-    return text
-
-
 @dataclass(frozen=True)
 class RulesetKind:
     """A kind of ruleset file.
@@ -149,10 +129,10 @@ class RulesetKind:
     machine_setting: bool = False
     setting_in: Callable[[str], str | None] | None = None
     past_routing: Callable[[str], str | None] | None = None
-    named_in: Callable[[str], list[str]] = no_names
+    named_in: Callable[[str], Sequence[str]] = lambda _text: ()
     cumulative: bool = False
-    sent: Callable[[str], str] = unchanged
-    hooks: Callable[[str], list[str]] = no_hooks
-    remarks: Callable[[Mapping[str, str]], Iterable[str]] = no_remarks
+    sent: Callable[[str], str] = str
+    hooks: Callable[[str], Sequence[str]] = lambda _text: ()
+    remarks: Callable[[Mapping[str, str]], Iterable[str]] = lambda _texts: ()
     extremes: Mapping[str, str] = field(default_factory=dict)
     system: str = "linux"

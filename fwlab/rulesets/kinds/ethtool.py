@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
-from fwlab.rulesets.kinds.lines import LINKS, instructions
+from fwlab.rulesets.kinds.lines import LINKS, instructions, other_link
 
 _NUMBER = re.compile("[0-9]{1,9}")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
@@ -25,7 +25,7 @@ def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
         how = "write `eth0 -K gro off`, `eth0 -G rx 512`, `eth0 -C rx-usecs 10` or `eth0 -L combined 2`"
         if words[0] not in LINKS:
-            yield number, f"{words[0]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+            yield number, *other_link(words[0])
         elif len(words) < 4 or len(words) % 2 or words[1] not in OPTIONS:
             yield number, f"{' '.join(words[1:8]) or 'nothing'} is not a link setting that a reset can restore", how
         else:

@@ -21,6 +21,11 @@ def is_host_name(word: str) -> bool:
     return _LABELS.fullmatch(word) is not None and _LETTER.search(word.rstrip(".").rpartition(".")[2]) is not None
 
 
+def other_link(name: str, links: tuple[str, ...] = LINKS) -> tuple[str, str]:
+    """The fault and the hint where a file names a device that is none of the links."""
+    return f"{name} is not one of the DUT's test links", f"use {' or '.join(links)}"
+
+
 def asks_for(name: str) -> tuple[str, str]:
     """The fault and the hint where a tool would ask for a host's address."""
     return f"the name {name[:100]}: a ruleset must not ask a name server", "use its address"

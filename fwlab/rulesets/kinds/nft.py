@@ -12,7 +12,7 @@ from fwlab.rulesets.kinds.limits import MAX_ENTRIES
 from fwlab.rulesets.kinds.nft_chains import Chains
 from fwlab.rulesets.kinds.nft_devices import Devices
 from fwlab.rulesets.kinds.nft_names import Names
-from fwlab.rulesets.kinds.nft_tokens import Reader, Token, read, tokens
+from fwlab.rulesets.kinds.nft_tokens import FAMILIES, Reader, Token, read, tokens
 
 #: Hooks of the machine's own packets. What is measured passes through the machine.
 OWN_HOOKS = frozenset({"input", "output"})
@@ -75,11 +75,9 @@ def _values(inside: list[Any]) -> Iterator[str | list[Any]]:
                     todo.append(value)
 
 
-FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 #: Statements of a chain that begin with these words are no rules.
 _NO_RULE = frozenset({"type", "policy", "comment", "devices", "flags"})
 _MAKES = frozenset({"add", "create", "insert"})
-_PIECE = re.compile(r'"[^"\n]*"|#[^\n]*|\\\n|[{};\n]|[^"#{};\n\\]+|.')
 _HANDLE = re.compile(r"# handle \d+$")
 
 Table = tuple[str, str]
@@ -90,8 +88,7 @@ def declared_tables(text: str) -> tuple[set[Table], Counter[Table]]:
     text deletes or flushes something."""
     tables: set[Table] = set()
     rules: Counter[Table] = Counter()
-    tokens = [token for token in _PIECE.findall(text) if token[0] != "#" and token != "\\\n"]
-    for words, body in _statements(tokens):
+    for words, body in _statements(["" if token.quoted else token.text for token in tokens(text)]):
         verb = words[0] if words[0] in _MAKES | {"delete", "destroy", "flush", "replace", "reset"} else ""
         words = words[1:] if verb else words
         kind = words[0] if words else ""
@@ -155,7 +152,7 @@ def _statements(tokens: list[str]) -> Iterator[tuple[list[str], list[str]]]:
                 yield words, body
             words, body = [], []
         else:
-            words += token.split()
+            words.append(token)
 
 
 #: Commands that read another file or never end.
@@ -194,11 +191,9 @@ class Sizes:
 
     @staticmethod
     def concerned(text: str) -> bool:
-        """Whether a text needs reading."""
         return "size" in text
 
     def take(self, token: Token) -> None:
-        """The next token."""
         size = _SIZE.fullmatch(token.text) if self._declares and not token.quoted else None
         if size is not None:
             self._whole += int(size[1], 0) if size[1][:2] == "0x" else int(size[1])

@@ -9,9 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from fwlab.rulesets.kinds.limits import MAX_RULES, TOO_MANY_BRANCHES, Chain, too_many
-from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
+from fwlab.rulesets.kinds.nft_tokens import FAMILIES, VERBS, Token
 
-_FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
 #: Statements of a chain's block that begin with these words are no rules.
 _NO_RULE = {"type", "policy", "comment", "devices", "flags", "hook", "elements"}
 Key = tuple[Hashable, ...]
@@ -160,7 +159,7 @@ class Chains:
 
     def _renamed(self, words: list[str]) -> None:
         key = _key(words, 2)
-        new = words[3:4] if words[:1] and words[0] in _FAMILIES else words[2:3]
+        new = words[3:4] if words[:1] and words[0] in FAMILIES else words[2:3]
         self._names[(*key[:2], *new)] = self._known(key)
 
     def _known(self, key: Hashable) -> Hashable:
@@ -169,6 +168,6 @@ class Chains:
 
 def _key(words: list[str], names: int) -> Key:
     """(family, table, …) with this many `names`. nft's default family is ip."""
-    family = words[0] if words and words[0] in _FAMILIES else "ip"
-    rest = words[1:] if words and words[0] in _FAMILIES else words
+    family = words[0] if words and words[0] in FAMILIES else "ip"
+    rest = words[1:] if words and words[0] in FAMILIES else words
     return (family, *rest[:names])

@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from fwlab.rulesets.kinds.lines import LINKS
+from fwlab.rulesets.kinds.lines import LINKS, other_link
 from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
 
 #: Devices that may have hooks and be sent packets. The loopback device does no harm.
@@ -62,7 +62,7 @@ class Devices:
             for token in self._data.pop(name, ()):
                 self._check(token, at)
         for at, device in sorted(self._found):
-            yield at, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+            yield at, *other_link(device)
 
     def _device(self, token: Token) -> None:
         wanted, self._wanted = self._wanted, ""

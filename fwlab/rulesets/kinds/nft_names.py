@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 
 from fwlab.rulesets.kinds.lines import asks_for, is_address, is_host_name
-from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
+from fwlab.rulesets.kinds.nft_tokens import FAMILIES, VERBS, Token
 
 _TYPES = {"ipv4_addr", "ipv6_addr"}
-_FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
 #: What may stand between an address's place and the address.
 _BEFORE_A_VALUE = {
     *("=", "!", "<", ">", "&", "|", "^", "(", "eq", "ne", "lt", "gt", "le", "ge", "and", "or", "xor", "not"),
@@ -129,7 +128,7 @@ class Names:
 
     def _rule(self, token: Token) -> None:
         if self._head == "rule" and self._left and self._braces == []:
-            self._left -= token.text not in (*_FAMILIES, *VERBS, "rule")
+            self._left -= token.text not in (*FAMILIES, *VERBS, "rule")
             return
         place, self._place = self._place, ""
         if place and token.is_mark(*_BEFORE_A_VALUE):

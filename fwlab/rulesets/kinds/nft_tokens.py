@@ -29,6 +29,7 @@ _TOKEN = re.compile(
 #: Words that stand before the one that says what a statement is about.
 VERBS = frozenset({"add", "create", "insert", "replace", "reset"})
 _DEFINES = frozenset({"define", "redefine", "undefine"})
+FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 #: Marks that end a statement, or begin one.
 _ENDS = frozenset("{};\n")
 #: nft rejects more scopes of variables than this, one in the other.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fwlab.rulesets.kind import Faults, KernelView, RulesetKind
 from fwlab.rulesets.kinds.limits import MAX_BYTES
-from fwlab.rulesets.kinds.lines import asks_for, is_host_name
+from fwlab.rulesets.kinds.lines import asks_for, is_host_name, other_link
 
 #: A comment ends with its line, and a line goes on after a backslash. A word begins with a letter, a digit, a colon or
 #: an underscore, and may hold almost any mark, quotes too (yylex and allowed_in_string of pfctl's parse.y).
@@ -253,7 +253,7 @@ def _routed(after: Iterator[Token]) -> Iterator[Token]:
 def _ports(names: Iterator[Token]) -> Faults:
     for name in names:
         if name.text not in _PORTS:
-            yield name.line, f"{name.text} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+            yield name.line, *other_link(name.text, LINKS)
 
 
 def _option(statement: Statement) -> Faults:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, RulesetKind
-from fwlab.rulesets.kinds.lines import LINKS, instructions
+from fwlab.rulesets.kinds.lines import LINKS, instructions, other_link
 
 #: More queues than a NIC of the DUT has.
 MAX_QUEUES = 256
@@ -46,7 +46,7 @@ def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
         queue = _QUEUE.fullmatch(words[1]) if len(words) > 1 else None
         if words[0] not in LINKS:
-            yield number, f"{words[0]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+            yield number, *other_link(words[0])
         elif queue is None or int(queue[1]) >= MAX_QUEUES:
             yield number, f"{' '.join(words[1:2]) or 'nothing'} is not a receive queue", how
         elif len(words) != 4:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, number
-from fwlab.rulesets.kinds.lines import LINKS
+from fwlab.rulesets.kinds.lines import LINKS, other_link
 
 NETWORK_SETTING = re.compile(r"net(\.[\w-]+)++|net(/[\w-]+)++", re.ASCII)
 #: Directories of settings.
@@ -61,7 +61,7 @@ def validate(lines: list[str]) -> Faults:
         elif _WRITE_ONLY.fullmatch(key):
             yield place, f"{key} cannot be read, so it could not be restored", "leave it out"
         elif device and device[1] not in _DEVICES:
-            yield place, f"{device[1]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+            yield place, *other_link(device[1])
         elif not equals:
             yield place, f"{key} has no value", f"write {key} = VALUE"
         elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MAX_BYTES:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.limits import MAX_BYTES, MAX_QUEUED
-from fwlab.rulesets.kinds.lines import LINKS, asks_for, instructions, is_address, is_host_name
+from fwlab.rulesets.kinds.lines import LINKS, asks_for, instructions, is_address, is_host_name, other_link
 
 TC_OBJECTS = {"qdisc", "class", "filter", "chain", "action", "actions"}
 DEVICE = re.compile(r"(eth|if)\d+")
@@ -49,7 +49,7 @@ def validate(lines: list[str]) -> Faults:
                 yield number, *asks_for(name)
             for device in _devices(words):
                 if device not in LINKS:
-                    yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+                    yield number, *other_link(device)
             for limit in _limits(words):
                 yield number, f"limit {limit}: the DUT has no memory for such a queue", "make the limit smaller"
 

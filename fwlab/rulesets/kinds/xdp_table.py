@@ -33,8 +33,7 @@ def validate(lines: list[str]) -> Faults:
     try:
         tables_in(lines)
     except Fault as fault:
-        number, what, how = fault.args
-        yield number, what, how
+        yield fault.args
 
 
 def by_device(tables: Sequence[Table]) -> dict[str, list[Table]]:

@@ -16,7 +16,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.kinds.lines import LINKS, instructions
+from fwlab.rulesets.kinds.lines import LINKS, instructions, other_link
 
 #: The first and the last value of a field that an entry matches.
 Range = tuple[int, int]
@@ -42,10 +42,7 @@ HOW_TABLE = "write `table eth0 hash saddr drop`: device, list, hash, lpm or arra
 
 
 class Fault(Exception):
-    """The first thing in a file that is not allowed: its line number, what is wrong, what to do about it."""
-
-    def __init__(self, number: int, what: str, how: str) -> None:
-        super().__init__(number, what, how)
+    """(line number, what is wrong, what to do about it): the first thing in a file that is not allowed."""
 
 
 @dataclass
@@ -104,7 +101,7 @@ def _table(number: int, words: list[str]) -> Table:
     _, device, structure, named, verdict = words
     fields = named.split(",")
     if device not in LINKS:
-        raise Fault(number, f"{_shown(device)} is not one of the DUT's test links", f"use {' or '.join(LINKS)}")
+        raise Fault(number, *other_link(_shown(device)))
     if structure not in STRUCTURES:
         raise Fault(number, f"{_shown(structure)} is not a data structure", f"use one of: {' '.join(STRUCTURES)}")
     for name in fields:
