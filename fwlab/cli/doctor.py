@@ -28,7 +28,7 @@ from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput, 
 from fwlab.model.topology import Topology
 from fwlab.testbed.choices import link_kinds
 from fwlab.testbed.host_file import NAME, host_file_path, load_host_file, write_draft
-from fwlab.testbed.host_links.prepare import host_links
+from fwlab.testbed.host_links.prepare import HostLinks
 from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
@@ -181,7 +181,7 @@ def _host_file(project: Project, topology: Topology) -> list[Finding]:
             findings.append(Finding(NAME, True, said))
         except BadInput as error:
             findings.append(Finding(NAME, False, error.message, error.hint))
-    links = host_links(project, topology)
+    links = HostLinks(project, topology)
     for lab in links.labs():
         lost = links.lost(lab)
         said = lost.message if lost else f"this host is changed for {lab}, until its machines are destroyed"

@@ -29,10 +29,11 @@ def main(words: list[str]) -> int:
             make_key(plan)
             plan.settle_ports()
             print(json.dumps(plan.planned(labs)))
-        case ["prepare", "--restart", *names]:
-            _prepare(plan, names, restart=True)
         case ["prepare", *names]:
-            _prepare(plan, names, restart=False)
+            from fwlab.machines.prepare import prepare
+
+            restart = names[:1] == ["--restart"]
+            prepare(plan, names[restart:], restart=restart)
         case ["restore", name, box]:
             from fwlab.machines.record import update
             from fwlab.machines.saved import SavedMachine
@@ -60,12 +61,6 @@ def main(words: list[str]) -> int:
             print(__doc__, file=sys.stderr)
             return EXIT_USAGE
     return 0
-
-
-def _prepare(plan: Plan, names: list[str], *, restart: bool) -> None:
-    from fwlab.machines.prepare import prepare
-
-    prepare(plan, names, restart=restart)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fwlab.host.memory import require_memory
 from fwlab.host.process import output_of, virsh
@@ -19,6 +20,9 @@ from fwlab.machines.seed import Seed, public_key
 from fwlab.model.errors import BadInput
 from fwlab.testbed.choices import reject_missing_boxes
 from fwlab.testbed.hardware import HOST_CHANGES
+
+if TYPE_CHECKING:
+    from fwlab.testbed.host_links.prepare import HostLinks
 
 
 def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
@@ -57,11 +61,7 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
 def restore_links(plan: Plan, lab_id: str) -> None:
     """Undo what was changed on this host for the links of a lab. Raises CannotMeasure."""
     if _is_changed(plan, lab_id):
-        from fwlab.checkout.project import Project, load_topology
-        from fwlab.testbed.host_links.prepare import host_links
-
-        project = Project(plan.root)
-        host_links(project, load_topology(project)).restore(lab_id)
+        _host_links(plan).restore(lab_id)
 
 
 def reject_taken_ports(machine: Machine) -> None:
@@ -136,10 +136,13 @@ def _is_changed(plan: Plan, lab_id: str) -> bool:
 def _prepare_links(plan: Plan, lab_id: str) -> None:
     ends = [end for machine in plan.machines(lab_id) for end in machine.ends]
     on_host = (nic_of(end.kind).host_device(end) or nic_of(end.kind).handed_over(end) is not None for end in ends)
-    if not any(on_host) and not _is_changed(plan, lab_id):
-        return
+    if any(on_host) or _is_changed(plan, lab_id):
+        _host_links(plan).prepare(lab_id, plan.kinds(plan.lab(lab_id)))
+
+
+def _host_links(plan: Plan) -> HostLinks:
     from fwlab.checkout.project import Project, load_topology
-    from fwlab.testbed.host_links.prepare import host_links
+    from fwlab.testbed.host_links.prepare import HostLinks
 
     project = Project(plan.root)
-    host_links(project, load_topology(project)).prepare(lab_id, plan.kinds(plan.lab(lab_id)))
+    return HostLinks(project, load_topology(project))

@@ -47,13 +47,6 @@ class Needs(Strict):
     nics: list[Identifier] = []
 
 
-def reject_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) -> None:
-    """`said`: by the id of a case, a sweep or an exercise, the NIC that it names. Raises ValueError."""
-    for name, nic in said.items():
-        if nic is not None and nic not in nics:
-            raise ValueError(f"{name}: {nic} is not in needs.nics")
-
-
 class Defaults(Strict):
     """What cases, sweeps, exercises and checks have where they say nothing else.
 
@@ -123,26 +116,6 @@ def reject_wrong_parts(
     total = sum(part.minutes for part in parts)
     if total != minutes:
         raise ValueError(f"the parts take {total} minutes, the lab says {minutes}")
-
-
-#: One case for all systems, or one for each by name.
-Declared = str | dict[str, str]
-
-
-def reject_unknown_baselines(declared: Declared, systems: Sequence[str], cases: Container[str]) -> None:
-    """`systems`: needs.systems. Raises ValueError naming the case or the systems."""
-    if not isinstance(declared, str) and (len(systems) == 1 or declared.keys() != set(systems)):
-        raise ValueError(f"baseline: name one case, or one for each of needs.systems: {', '.join(systems)}")
-    for case in [declared] if isinstance(declared, str) else declared.values():
-        if case not in cases:
-            raise ValueError(f"baseline: unknown case {case}")
-
-
-def reject_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str]) -> None:
-    """`said`: by the id of a case, a sweep or an exercise, the system that it names. Raises ValueError."""
-    for name, system in said.items():
-        if system is not None and system not in systems:
-            raise ValueError(f"{name}: system {system} is not one of needs.systems: {', '.join(systems)}")
 
 
 class Predict(Strict):
@@ -369,11 +342,7 @@ class Lab(Strict):
         self._check_traffic()
         self._check_drawn()
         metrics = self._check_cases(known)
-        reject_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
-        said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
-        reject_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
-        nics = {item.id: item.nic for item in (*self.single_cases, *self.sweeps)}
-        reject_unknown_nics(nics | {item.id: item.nic for item in self.exercises}, self.needs.nics)
+        self._check_needs(metrics)
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.reject_unknown(metrics, sweeps)
@@ -402,6 +371,21 @@ class Lab(Strict):
                 raise ValueError(f"case {case.id}: unknown class {case.victim_class}")
             self._reject_wrong_traffic(f"case {case.id}", case.traffic, [case.metric, *case.also], known)
         return metrics
+
+    def _check_needs(self, cases: Container[str]) -> None:
+        """Baselines, cases, sweeps and exercises name only systems and NICs that `needs` names."""
+        systems, baseline = self.needs.systems, self.declared_baseline
+        if not isinstance(baseline, str) and (len(systems) == 1 or baseline.keys() != set(systems)):
+            raise ValueError(f"baseline: name one case, or one for each of needs.systems: {', '.join(systems)}")
+        for case in [baseline] if isinstance(baseline, str) else baseline.values():
+            if case not in cases:
+                raise ValueError(f"baseline: unknown case {case}")
+        items: list[Case | Sweep | Exercise] = [*self.single_cases, *self.sweeps, *self.exercises]
+        for item in items:
+            if item.system is not None and item.system not in systems:
+                raise ValueError(f"{item.id}: system {item.system} is not one of needs.systems: {', '.join(systems)}")
+            if item.nic is not None and item.nic not in self.needs.nics:
+                raise ValueError(f"{item.id}: {item.nic} is not in needs.nics")
 
     def _check_traffic(self) -> None:
         for name, traffic in self.declared_traffic.items():

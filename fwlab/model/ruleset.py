@@ -4,6 +4,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
@@ -26,15 +27,7 @@ def ruleset_hash(files: Iterable[RulesetFile]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _machine_setting(name: str, info: ValidationInfo) -> str:
-    return _known(name, info, settings=True)
-
-
-def _rules(name: str, info: ValidationInfo) -> str:
-    return _known(name, info, settings=False)
-
-
-def _known(name: str, info: ValidationInfo, *, settings: bool) -> str:
+def _known(settings: bool, name: str, info: ValidationInfo) -> str:
     context: Any = info.context
     kinds = context.get("ruleset_kinds") if isinstance(context, Mapping) else None
     if kinds is None:
@@ -49,6 +42,6 @@ def _known(name: str, info: ValidationInfo, *, settings: bool) -> str:
 
 #: The name of a ruleset kind that sets the machine up, or may. It is checked where the reader gives the registry as
 #: context.
-SettingsKind = Annotated[str, AfterValidator(_machine_setting)]
+SettingsKind = Annotated[str, AfterValidator(partial(_known, True))]
 #: The same of a kind that has rules.
-RulesKind = Annotated[str, AfterValidator(_rules)]
+RulesKind = Annotated[str, AfterValidator(partial(_known, False))]

@@ -11,24 +11,20 @@ from fwlab.model.declared import Frozen
 Counts = dict[str, Annotated[int, Field(ge=0)]]
 
 
-class _Timed(Frozen):
-    """A window of the DUT's clock: its length, and for how long of it the DUT's CPU was not idle (seconds)."""
+class _Watched(Frozen):
+    """A window of the DUT's clock, which a model of a core may have watched.
+
+    duration_s  its length, and busy_s for how long of it the DUT's CPU was not idle (seconds)
+    modelled    what the model counted meanwhile; written only if there was one
+    """
 
     duration_s: float = Field(ge=0)
     busy_s: float = Field(ge=0)
+    modelled: Counts | None = None
 
     @property
     def busy_share(self) -> float:
         return self.busy_s / self.duration_s if self.duration_s else 0.0
-
-
-class _Watched(_Timed):
-    """A window that a model of a core may have watched.
-
-    modelled  what it counted meanwhile; written only if there was one
-    """
-
-    modelled: Counts | None = None
 
     @model_serializer(mode="wrap")
     def _without_a_model(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

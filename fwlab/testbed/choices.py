@@ -16,11 +16,12 @@ from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import NICS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fwlab.checkout.project import Project
     from fwlab.model.lab import Lab
     from fwlab.model.topology import Topology
+    from fwlab.testbed.link_kinds import LinkKind
 
 
 def wanted_system(known: Sequence[str]) -> str | None:
@@ -81,13 +82,6 @@ def reject_missing_boxes(lab_id: str, missing: Sequence[str], dut: str, usable: 
     if others := [other for other in usable if other != system]:
         hint += f"; or without it, on {others[0]} only: FWLAB_DUT={others[0]} and the same command"
     raise BadInput(f"{lab_id}: its DUT runs {system}, and the box {dut} is not built", hint)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fwlab.model.topology import Topology
-    from fwlab.testbed.link_kinds import LinkKind
 
 
 def requested_kinds(usual: Mapping[str, str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ class LinkKind(Protocol):
     savable         whether a machine with such links can continue from a saved state
     qemu_arguments  for all NICs of a machine with such links
 
-    A kind that needs something on the host before machines start is also a HostLinkKind (host_links/link_on_host.py).
+    A kind that needs something on the host before machines start is also a HostLinkKind (host_links/changes.py).
     """
 
     name: str

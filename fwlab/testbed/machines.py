@@ -18,7 +18,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
 from fwlab.testbed.choices import link_kinds, reject_missing_boxes, reject_other_links
 from fwlab.testbed.hardware import domain_prefix
-from fwlab.testbed.host_links.prepare import host_links
+from fwlab.testbed.host_links.prepare import HostLinks
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of, virsh
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
@@ -106,7 +106,7 @@ class Machines:
 
     def lost_link(self) -> CannotMeasure | None:
         """What the host lost of the links since the machines started, as an error; None if nothing."""
-        return host_links(self._project, self._topology).lost(self._lab.id)
+        return HostLinks(self._project, self._topology).lost(self._lab.id)
 
     def _made(self) -> Made | None:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)

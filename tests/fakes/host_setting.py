@@ -13,7 +13,7 @@ from fwlab.checkout.project import Project
 from fwlab.model.errors import FwlabError
 from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare
-from fwlab.testbed.host_links.prepare import HostLinks, States
+from fwlab.testbed.host_links.prepare import HostLinks
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
 from tests.checkout import TOPOLOGY
@@ -67,8 +67,7 @@ class Setting:
         monkeypatch.setattr(prepare, "LINKS", kinds)
 
     def of(self, project: Project) -> HostLinks:
-        states = States(self.host.devices, self.host, self.host.root / "run")
-        return HostLinks(project, TOPOLOGY, self.host.devices, self.host, states)
+        return HostLinks(project, TOPOLOGY, self.host.devices, self.host, self.host.root / "run")
 
     def file(self, text: str) -> None:
         (self.project.root / "host.yml").write_text(text)

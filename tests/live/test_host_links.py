@@ -24,7 +24,6 @@ from fwlab.host.nics import Devices
 from fwlab.host.nics import Ip
 from fwlab.checkout.project import Project, load_topology
 from fwlab.testbed.host_links import prepare
-from fwlab.testbed.host_links.prepare import States
 
 work = Path(sys.argv[1])
 for name in ("net/tun", "vhost-net"):
@@ -33,7 +32,7 @@ for name in ("net/tun", "vhost-net"):
 devices, ip, project = Devices(dev=work / "dev"), Ip(), Project(Path.cwd())
 prepare.LINKS = {**prepare.LINKS, "virtio": dataclasses.replace(prepare.LINKS["virtio"], devices=devices)}
 topology = load_topology(project)
-links = prepare.HostLinks(project, topology, devices, ip, States(devices, ip, work / "run"))
+links = prepare.HostLinks(project, topology, devices, ip, work / "run")
 before = devices.nics()
 links.prepare("LAB", dict.fromkeys(topology.links, "virtio"))
 made = [name for name in devices.nics() if name not in before]

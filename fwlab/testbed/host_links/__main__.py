@@ -6,7 +6,7 @@ import sys
 from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput, FwlabError
 from fwlab.testbed.choices import requested_kinds
-from fwlab.testbed.host_links.prepare import SCRIPT, HostLinks, host_links, kinds_from
+from fwlab.testbed.host_links.prepare import SCRIPT, HostLinks, kinds_from
 
 USAGE = f"""usage: {SCRIPT} up LAB [LINK=KIND ...]   do on this host what the links of a lab's machines need
        {SCRIPT} restore [LAB]            undo it, for one lab or for all of this checkout
@@ -20,14 +20,8 @@ def main(arguments: list[str], links: HostLinks | None = None) -> int:
         case ["up", lab, *words]:
             links = links or _here()
             _reject_unknown(links, lab)
-            links.prepare(
-                lab,
-                kinds_from(
-                    words,
-                    links.topology,
-                    requested_kinds({name: link.kind for name, link in links.topology.links.items()}),
-                ),
-            )
+            usual = requested_kinds({name: link.kind for name, link in links.topology.links.items()})
+            links.prepare(lab, kinds_from(words, links.topology, usual))
         case ["restore", *labs] if len(labs) <= 1:
             links = links or _here()
             for lab in labs or links.labs():
@@ -47,7 +41,7 @@ def main(arguments: list[str], links: HostLinks | None = None) -> int:
 
 def _here() -> HostLinks:
     project = find_project()
-    return host_links(project, load_topology(project))
+    return HostLinks(project, load_topology(project))
 
 
 def _reject_unknown(links: HostLinks, lab: str) -> None:

@@ -4,14 +4,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fwlab.host.environment import libvirt_uri
 from fwlab.host.nics import NO_ADMINISTRATION, VFIO, Devices, VfSettings, VirtualFunction
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.topology import Role
 from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
 from fwlab.testbed.host_links.changes import LinkOnHost, VfAsIs, VfSet
 from fwlab.testbed.link_kinds import Requirement
 from fwlab.testbed.links.macvtap import reject_unfit
+from fwlab.testbed.links.virtio import system_libvirt
 
 
 @dataclass(frozen=True)
@@ -25,18 +26,13 @@ class Sriov(VfNic):
 
     def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
         """Root's libvirt, an IOMMU, VFs, and boxes whose kernel drives VFs."""
-        system = Requirement(
-            f"libvirt at {libvirt_uri()} may not hand PCI devices to machines",
-            libvirt_uri().endswith("/system"),
-            "export FWLAB_LIBVIRT_URI=qemu:///system (as root, or in the group libvirt)",
-        )
         physical = self.devices.physical_functions()
         have = any(now for now, _ in physical.values())
         where = next(iter(physical), "")
         driven = not any("-cloud-" in kernel for kernel in kernels)
         make = self.devices.vfs_command(where) if where else "use a NIC with SR-IOV"
         return (
-            system,
+            system_libvirt("hand PCI devices to machines"),
             Requirement(NO_IOMMU, self.devices.iommu_groups() > 0, IOMMU_HINT),
             Requirement("no NIC has virtual functions", have, make),
             Requirement(NO_DRIVER, driven, "FWLAB_KERNEL=full make boxes"),
@@ -49,7 +45,7 @@ class Sriov(VfNic):
             raise BadInput(f"{NAME}: sriov.{link.name}: this field is missing", HINT)
         return tuple(self._change(link, named, role, address) for role, address in named.ends.items())
 
-    def _change(self, link: LinkOnHost, named: SriovLink, role: str, address: str) -> VfSet | VfAsIs:
+    def _change(self, link: LinkOnHost, named: SriovLink, role: Role, address: str) -> VfSet | VfAsIs:
         place = f"{NAME}: sriov.{link.name}.ends.{role}: {address}"
         vf = _found(link, place, address)
         reject_unfit(link, f"{place}: its physical function {vf.nic}", vf.nic)
@@ -60,7 +56,7 @@ class Sriov(VfNic):
             _reject_unkept(link, named, vf.nic)
             return VfAsIs(address=address, nic=vf.nic)
         wanted = VfSettings(
-            mac=next(mac for end, mac in link.macs.items() if end == role),
+            mac=link.macs[role],
             vlan=named.vlan,
             spoof_check=None if before.spoof_check is None else named.spoof_check,
             trust=None if before.trust is None else named.trust,

@@ -39,14 +39,16 @@ class Virtio(BridgeNic):
 
 def host_network(devices: Devices) -> tuple[Requirement, ...]:
     """What every kind needs whose frames pass through the host's network stack."""
-    system = Requirement(
-        f"libvirt at {libvirt_uri()} may not attach machines to the host's NICs",
-        libvirt_uri().endswith("/system"),
-        "export FWLAB_LIBVIRT_URI=qemu:///system (as root, or in the group libvirt)",
-    )
+    system = system_libvirt("attach machines to the host's NICs")
     tun = Requirement("there is no /dev/net/tun", (devices.dev / "net" / "tun").exists(), "modprobe tun")
     vhost = Requirement("there is no /dev/vhost-net, which KVM machines need", _vhost(devices), "modprobe vhost_net")
     return system, tun, vhost
+
+
+def system_libvirt(privilege: str) -> Requirement:
+    """The libvirt of the system, which may do this; a user's own may not."""
+    hint = "export FWLAB_LIBVIRT_URI=qemu:///system (as root, or in the group libvirt)"
+    return Requirement(f"libvirt at {libvirt_uri()} may not {privilege}", libvirt_uri().endswith("/system"), hint)
 
 
 def reject_taken(link: LinkOnHost) -> None:

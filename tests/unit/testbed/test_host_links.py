@@ -189,7 +189,7 @@ def test_links_of_running_machines_are_not_taken_away(here: Setting) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "fwlab-host-links/2"}'])
 def test_a_damaged_record_is_named(here: Setting, text: str) -> None:
     here.up("virtio")
-    path = here.links.states.path(here.project, LAB)
+    path = here.links.path(LAB)
     path.write_text(text)
     with pytest.raises(CannotMeasure, match="not a record of what was changed on this host") as error:
         here.links.restore(LAB)

@@ -14,7 +14,6 @@ from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.lab import reject_unknown_nics
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds.nic import MODELS, NicLoader, models_there
 from fwlab.testbed.hardware import LinkEnd, hub_arguments, links_on_hubs
@@ -170,12 +169,6 @@ def test_the_models_that_a_dut_has() -> None:
 
 
 # ---- in a lab -------------------------------------------------------------------------------------------------
-
-
-def test_the_nics_of_cases_are_declared() -> None:
-    reject_unknown_nics({"a": None, "b": "vmxnet3"}, ["vmxnet3"])
-    with pytest.raises(ValueError, match="b: e1000 is not in needs.nics"):
-        reject_unknown_nics({"a": None, "b": "e1000"}, ["vmxnet3"])
 
 
 def test_the_nic_is_loaded_before_the_ruleset(monkeypatch: pytest.MonkeyPatch) -> None:
