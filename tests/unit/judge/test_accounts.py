@@ -51,16 +51,19 @@ def test_two_strays_and_what_sink_and_generator_count_are_no_reason() -> None:
         assert not any("what left" in text for _, text in verdicts(deliveries=[one]))
 
 
-def test_a_ruleset_that_fills_the_log_fails_and_is_not_inconclusive() -> None:
-    """As it was measured of a rule that logs every packet of lab03's flood."""
-    ran = {"systemd-journal": 0.98, "[rcu_preempt]": 0.01}
-    busy = {"disturbed_by": ran, "problems": ["other programs ran on the DUT; 0 of 5 valid trials"]}
-    found = [(v.outcome, v.text) for v in judge_exercise(LAB.exercises[0], attempt(**busy), a_run([]), METRICS)]
-    assert {outcome for outcome, _ in found} == {Outcome.FAIL}
-    assert all("98% of the DUT's other time" in text for _, text in found)
-    busy["disturbed_by"] = {"sshd": 0.9, "systemd-journal": 0.1}
-    other = judge_exercise(LAB.exercises[0], attempt(**busy), a_run([]), METRICS)
-    assert {verdict.outcome for verdict in other} == {Outcome.INCONCLUSIVE}
+@pytest.mark.parametrize(
+    ("ran", "outcome"),
+    [
+        # As it was measured of a rule that logs every packet of lab03's flood.
+        ({"systemd-journal": 0.98, "[rcu_preempt]": 0.01}, Outcome.FAIL),
+        ({"sshd": 0.9, "systemd-journal": 0.1}, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_a_ruleset_that_fills_the_log_fails_and_is_not_inconclusive(ran: dict[str, float], outcome: Outcome) -> None:
+    measured = attempt(disturbed_by=ran, problems=["other programs ran on the DUT; 0 of 5 valid trials"])
+    for verdict in judge_exercise(LAB.exercises[0], measured, a_run([]), METRICS):
+        assert verdict.outcome is outcome
+        assert ("98% of the DUT's other time" in verdict.text) == (outcome is Outcome.FAIL)
 
 
 def states(**fields: int) -> States:

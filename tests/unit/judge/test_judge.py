@@ -12,7 +12,7 @@ from fwlab.judge.checks import judge_exercise
 from fwlab.judge.verdicts import judge_cases
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.results import HostFacts, Measured, Run
+from fwlab.model.results import HostFacts, Measured
 from fwlab.model.trial import Trial
 from fwlab.model.verdict import Outcome, Verdict, exit_code, overall
 from tests.fakes.factories import (
@@ -24,7 +24,6 @@ from tests.fakes.factories import (
     expectation,
     measured,
     real,
-    testbed,
     trials,
 )
 
@@ -155,12 +154,6 @@ def test_on_the_real_testbed_the_range_is_that_of_the_host_class(
     assert [(verdict.check, verdict.outcome) for verdict in found] == outcomes
 
 
-def test_an_absolute_check_of_an_exercise_needs_the_virtual_testbed() -> None:
-    verdict = one(attempted(attempt(trials=trials(250_000, scale=1)), check(), testbed=real()))
-    assert verdict.outcome is INCONCLUSIVE
-    assert "virtual testbed only" in verdict.text
-
-
 class TestExercise:
     BLOCKED = check(metric="delivered", between=[0, 0], **{"class": "attacker"})
     UNTOUCHED = check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})
@@ -204,6 +197,11 @@ class TestExercise:
         verdict = one(attempted(attempt(240_000), self.RELATIVE, cases=[base]))
         assert (verdict.outcome, verdict.value) == (PASS, pytest.approx(0.8))
 
+    def test_an_absolute_check_needs_the_virtual_testbed(self) -> None:
+        verdict = one(attempted(attempt(trials=trials(250_000, scale=1)), check(), testbed=real()))
+        assert verdict.outcome is INCONCLUSIVE
+        assert "virtual testbed only" in verdict.text
+
 
 @pytest.mark.parametrize(
     ("outcomes", "worst", "code"),
@@ -217,11 +215,3 @@ class TestExercise:
 def test_the_worst_outcome_decides(outcomes: list[Outcome], worst: Outcome, code: int) -> None:
     assert overall(outcomes) is worst
     assert exit_code(outcomes) == code
-
-
-def test_an_old_run_can_be_judged_again() -> None:
-    lab = a_lab([ABSOLUTE])
-    run = a_run([measured(lab, "raw-drop", 300_000)], testbed=testbed())
-    again = Run.model_validate_json(run.model_dump_json())
-    assert judge_cases(lab, again, METRICS) == judge_cases(lab, run, METRICS)
-    assert len(judge_cases(lab, again, METRICS)) == 1

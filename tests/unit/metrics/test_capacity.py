@@ -10,14 +10,19 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics import capacity
 from fwlab.metrics.capacity import MAX_REPLIED
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.results import Measured
-from fwlab.model.trial import Trial
+from fwlab.model.trial import Delivery, Trial
+from fwlab.model.verdict import Outcome
+from tests.checkout import lab_named
+from tests.fakes.factories import a_run, attempt
 
 TAKEN = 10_000
 FULL = Trial(duration_s=1, busy_s=1, processed=9)
@@ -61,23 +66,21 @@ def overload(nodes: Nodes, spec: MeasurementSpec = TASK) -> Measured:
     return capacity.measure(MeasuringSession(nodes), spec, blank)
 
 
-def test_replies_of_the_sink_are_a_problem() -> None:
-    found = overload(World(always=37).nodes())
-    assert found.problems == ["the sink replied with 37 packets; it must stay silent"]
-
-
-@pytest.mark.parametrize("answers", [0, int(MAX_REPLIED * TAKEN)])
-def test_a_few_packets_that_the_sink_sends_by_itself_are_ignored(answers: int) -> None:
-    found = overload(World(always=answers).nodes())
-    assert (found.problems, found.trials) == ([], [FULL])
-
-
-def test_the_next_case_counts_its_own_packets() -> None:
-    world = World(always=37)
+@pytest.mark.parametrize(
+    ("always", "problems"),
+    [
+        (0, []),
+        (int(MAX_REPLIED * TAKEN), []),
+        (37, ["the sink replied with 37 packets; it must stay silent"]),
+    ],
+)
+def test_replies_of_the_sink_are_a_problem(always: int, problems: list[str]) -> None:
+    world = World(always=always)
     nodes = world.nodes()
-    overload(nodes)
+    found = overload(nodes)
+    assert (found.problems, found.trials) == (problems, [FULL])
     world.always = 0
-    assert overload(nodes).problems == []
+    assert overload(nodes).problems == [], "the next case counts its own packets"
 
 
 def test_the_sink_absorbs_everything_before_traffic_starts() -> None:
@@ -120,3 +123,14 @@ def test_arrivals_in_the_flood_are_counted_by_class() -> None:
     assert waited == [found.flood.sent_on]
     assert found.flood.dispersion == {"legitimate": 4.2}
     assert found.flood.passed("legitimate") == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_download_that_is_dropped_in_part_fails_at_the_right_capacity() -> None:
+    """A mean of dropped and expensive packets can have any capacity."""
+    exercise = lab_named("lab01-forwarding").exercise("ex5-download")
+    offered = {"download": 960, "listed": 60, "bystanders": 30, "others": 30}
+    arrived = {"download": 640, "bystanders": 30, "others": 30}
+    play = Delivery(intended_load=1000, sent=1080, offered=offered, arrived=arrived)
+    measured = attempt(*3 * [150_000], deliveries=[play], also=["delivered"])
+    verdicts = judge_exercise(exercise, measured, a_run([]), METRICS)
+    assert [verdict.check for verdict in verdicts if verdict.outcome is not Outcome.PASS] == ["delivered-download"]

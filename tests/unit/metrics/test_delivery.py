@@ -12,10 +12,11 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import delivery, plays
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured, Overload
 from fwlab.model.trial import Delivery
-from tests.fakes.factories import a_lab, attempt
+from tests.fakes.factories import a_lab, attempt, testbed
 
 
 class Way:
@@ -68,14 +69,18 @@ def flooded(*, slowed: int = 0, taken: int | None = 31_024, pps: float | None = 
     return attempt().plus(Overload(slowed=slowed, flood=flood, generator_sent=100_000, generator_pps=pps))
 
 
-def test_the_flood_shows_what_the_dut_carries() -> None:
-    """It processed 31 024 packets less a ring of 1024 in the two seconds of the flood."""
-    assert delivery.carried_in_flood(flooded(), 1024) == 15_000
-
-
-@pytest.mark.parametrize("flood", [flooded(slowed=1), flooded(taken=None), flooded(taken=1200), flooded(pps=None)])
-def test_a_slowed_or_short_flood_does_not(flood: Measured) -> None:
-    assert delivery.carried_in_flood(flood, 1024) is None
+@pytest.mark.parametrize(
+    ("flood", "pps"),
+    [
+        (flooded(), 15_000),  # 31 024 packets less a ring of 1024, in the two seconds of the flood
+        (flooded(slowed=1), None),
+        (flooded(taken=None), None),
+        (flooded(taken=1200), None),
+        (flooded(pps=None), None),
+    ],
+)
+def test_a_flood_shows_what_the_dut_carries_unless_it_was_slowed_or_short(flood: Measured, pps: float | None) -> None:
+    assert delivery.carried_in_flood(flood, 1024) == pps
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000), Way(fastest=5000)])
@@ -89,19 +94,6 @@ def test_after_losses_or_at_its_own_limit_the_generator_tries_a_smaller_load(
     assert delivery.delivered("attacker") == 0.5, "what the rules drop is dropped"
 
 
-def test_losses_or_the_generators_limit_at_every_load_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    [problem] = delivered(Way(before=1), monkeypatch).problems
-    assert problem == "267 of 2666 packets were lost on their way to the DUT"
-    [problem] = delivered(Way(fastest=1), monkeypatch).problems
-    assert problem == "generator limited: asked for 667 pps, it sent 1"
-    [problem] = delivered(Way(behind=1), monkeypatch).problems
-    assert problem == "134 of 1333 packets were lost between the DUT and the sink"
-
-
-def test_the_duts_own_packets_are_not_losses(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert delivered(Way(own=2), monkeypatch).problems == []
-
-
 class Leaky(Way):
     """Rules that drop nothing, and two packets in each play that do not reach the sink."""
 
@@ -112,10 +104,21 @@ class Leaky(Way):
         return started
 
 
-def test_a_class_that_lacks_no_more_than_was_lost_behind_the_dut_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two packets may be the DUT's own, but these were not, and a correct ruleset would fail."""
-    [problem] = delivered(Leaky(), monkeypatch).problems
-    assert problem == "2 of 2666 packets were lost between the DUT and the sink"
+@pytest.mark.parametrize(
+    ("way", "problems"),
+    [
+        (Way(before=1), ["267 of 2666 packets were lost on their way to the DUT"]),
+        (Way(fastest=1), ["generator limited: asked for 667 pps, it sent 1"]),
+        (Way(behind=1), ["134 of 1333 packets were lost between the DUT and the sink"]),
+        (Way(own=2), []),
+        # Two packets may be the DUT's own, but these were not, and a correct ruleset would fail.
+        (Leaky(), ["2 of 2666 packets were lost between the DUT and the sink"]),
+    ],
+)
+def test_losses_or_the_generators_limit_at_every_load_are_a_problem(
+    way: Way, problems: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert delivered(way, monkeypatch).problems == problems
 
 
 class Tardy(Way):
@@ -200,3 +203,12 @@ def test_a_dut_that_never_comes_to_rest_is_not_waited_for(monkeypatch: pytest.Mo
     for module in (delivery, plays):
         monkeypatch.setattr(module, "SETTLED_S", 0.05)
     assert plays._settled(SimpleNamespace(), (0, 0), 1)[0] > 1
+
+
+def test_passed_is_the_share_of_all_classes_in_the_first_play() -> None:
+    """Later plays have no fixed number of packets."""
+    first = Delivery(intended_load=2000, sent=960, offered={"flows": 960}, arrived={"flows": 480, "other": 96})
+    later = Delivery(intended_load=2000, sent=8191, offered={"flows": 8191}, arrived={"flows": 4000})
+    assert METRICS["passed"].values(attempt(deliveries=[first, later]), testbed()) == [0.6]
+    spec = MeasurementSpec("x", "X", "x", [], ["passed"], traffic="flood")
+    assert METRICS["passed"].steps(spec, "packets", "host") == [delivery.BEFORE_FLOOD]

@@ -67,15 +67,12 @@ def test_after_losses_a_smaller_load_is_tried(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("exercise", UNTRACKED, ids=lambda exercise: exercise.id)
-def test_untracked_packets_must_pass_in_both_directions(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
-    for share, outcome in ((1, Outcome.PASS), (0.5, Outcome.FAIL)):
-        found = returned(Back(share), monkeypatch)
-        verdicts = judge_exercise(exercise, found, a_run([]), METRICS)
-        [verdict] = [verdict for verdict in verdicts if verdict.metric == "returned"]
-        assert (verdict.check, verdict.outcome) == ("returned-questions", outcome)
-
-
-def test_a_result_from_before_it_was_counted_is_inconclusive() -> None:
-    verdicts = judge_exercise(UNTRACKED[0], attempt(), a_run([]), METRICS)
+@pytest.mark.parametrize(("share", "outcome"), [(1, Outcome.PASS), (0.5, Outcome.FAIL), (None, Outcome.INCONCLUSIVE)])
+def test_untracked_packets_must_pass_in_both_directions(
+    exercise: Exercise, share: float | None, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A result from before it was counted is inconclusive."""
+    found = attempt() if share is None else returned(Back(share), monkeypatch)
+    verdicts = judge_exercise(exercise, found, a_run([]), METRICS)
     [verdict] = [verdict for verdict in verdicts if verdict.metric == "returned"]
-    assert (verdict.outcome, verdict.text) == (Outcome.INCONCLUSIVE, "returned was not measured")
+    assert (verdict.check, verdict.outcome) == ("returned-questions", outcome)

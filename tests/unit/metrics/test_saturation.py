@@ -49,19 +49,17 @@ def test_the_level_rises_until_the_dut_is_never_idle(enough: int) -> None:
     assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the last level, not of all"
 
 
-def test_the_next_case_begins_one_level_lower() -> None:
-    saturation, dut = Saturation(STEPS), Dut(enough=2)
-    searched(saturation, dut)
-    assert searched(saturation, dut).slowed == 2
-    assert dut.tried == [0, 1, 2, 1, 2]
-
-
-def test_the_level_falls_by_one_from_case_to_case() -> None:
-    saturation, dut = Saturation(STEPS), Dut(enough=0)
-    searched(saturation, Dut(enough=3))
-    for _ in range(4):
-        searched(saturation, dut)
-    assert dut.tried == [2, 1, 0, 0]
+@pytest.mark.parametrize(
+    ("first", "then", "tried"),
+    [(2, 2, [1, 2]), (3, 0, [2, 1, 0, 0])],
+    ids=["one level lower", "and by one more from case to case"],
+)
+def test_where_the_next_cases_begin(first: int, then: int, tried: list[int]) -> None:
+    saturation, dut = Saturation(STEPS), Dut(enough=then)
+    searched(saturation, Dut(enough=first))
+    while len(dut.tried) < len(tried):
+        assert searched(saturation, dut).slowed == dut.tried[-1]
+    assert dut.tried == tried
 
 
 def test_a_level_that_is_just_enough_is_kept() -> None:
@@ -95,26 +93,7 @@ def test_on_the_hosts_clock_there_is_one_level() -> None:
 def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload() -> None:
     search = Saturation(1).search(Dut(enough=1).attempt, WANTED)
     found = search.added_to(a_case(), throttled=False)
-    assert (len(found.unsaturated), found.problems) == (1, [])
-    assert found.model_dump()["unsaturated"] == found.unsaturated
-    assert "unsaturated" not in a_case().model_dump(), "as in results from before"
-
-
-def test_a_case_without_a_single_valid_trial_has_a_message() -> None:
-    search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
-    assert search.problems == ["DUT not saturated: 0 of 5 valid trials, 0 idle, 26 with other CPU load"]
-
-
-def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
-    def breaks(step: int) -> Attempt[Trial]:
-        raise OSError(f"at step {step}")
-
-    saturation, dut = Saturation(STEPS), Dut(enough=1)
-    searched(saturation, dut)
-    with pytest.raises(OSError, match="at step 0"):
-        saturation.search(breaks, WANTED)
-    searched(saturation, dut)
-    assert dut.tried == [0, 1, 0, 1]
+    assert (found.unsaturated, found.problems) == (search.problems, [])
 
 
 def test_a_dut_that_is_idle_almost_all_the_time_is_not_throttled_in_vain() -> None:

@@ -93,32 +93,15 @@ class World:
         return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
 
 
-TASK = MeasurementSpec(
-    id="alive",
-    title="Alive",
-    ruleset="drop",
-    files=[],
-    metrics=["survival"],
-    traffic="beside",
-    victim_class="legitimate",
-    offered=2.0,
-    baseline="raw-drop",
-)
+FIELDS = {"traffic": "beside", "victim_class": "legitimate", "offered": 2.0, "baseline": "raw-drop"}
+TASK = MeasurementSpec("alive", "Alive", "drop", [], ["survival"], **FIELDS)
 
 
 def found(*rates: int, slowed: int = 0) -> Measured:
     """Measure with a given capacity of the mix, in packets per busy second of the DUT's clock."""
     trials = [Trial(duration_s=1, busy_s=1, processed=rate) for rate in rates]
-    return Measured(
-        id="alive",
-        title="Alive",
-        ruleset="drop",
-        ruleset_hash="0",
-        metric="survival",
-        tracked="legitimate",
-        trials=trials,
-        slowed=slowed,
-    )
+    known = {"metric": "survival", "tracked": "legitimate", "trials": trials, "slowed": slowed}
+    return Measured(id="alive", title="Alive", ruleset="drop", ruleset_hash="0", **known)
 
 
 BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
@@ -131,102 +114,82 @@ def measured_on(world: World, result: Measured, base: Measured | None = BASE, ri
     return survive(session, TASK, result)
 
 
-def survived(world: World, result: Measured) -> list[float]:
-    return METRICS["survival"].values(measured_on(world, result), testbed())
+def survived(result: Measured, name: str = "") -> list[float]:
+    return METRICS["survival"].values(result, testbed(), name)
 
 
-def test_above_its_capacity_the_dut_loses_an_equal_share_of_each_class() -> None:
-    """The load is twice the unit. A DUT that processes 1, 0.5 and 0.1 units takes a half, a quarter, a twentieth."""
-    result = measured_on(World(), found(UNIT, UNIT // 2, UNIT // 10))
-    assert METRICS["survival"].values(result, testbed()) == pytest.approx([0.5, 0.25, 0.05])
-    assert result.problems == []
-    assert result.survivals[0].intended_load == 2 * UNIT
-
-
-def test_below_its_capacity_nothing_is_lost() -> None:
-    assert survived(World(), found(2 * UNIT, 5 * UNIT)) == [1.0, 1.0]
-
-
-def test_the_generators_excess_does_not_matter() -> None:
-    """Nor does host load: in one second or in ten, the same share of the taken packets arrives."""
-    for sent, taken in [(60_000, 50_000), (900_000, 20_000)]:
-        assert survived(World(sent=sent, taken=taken), found(UNIT)) == [pytest.approx(0.5)]
-
-
-def test_packets_of_the_class_that_the_ruleset_drops_are_lost() -> None:
-    assert survived(World(passes=0.25), found(UNIT)) == [pytest.approx(0.125)]
-    assert survived(World(passes=0.25), found(5 * UNIT)) == [pytest.approx(0.25)]
+@pytest.mark.parametrize(
+    ("world", "rates", "shares"),
+    [
+        # The load is twice the unit. A DUT that processes 1, 0.5 and 0.1 units takes a half, a quarter, a twentieth.
+        (World(), [UNIT, UNIT // 2, UNIT // 10], [0.5, 0.25, 0.05]),
+        (World(), [2 * UNIT, 5 * UNIT], [1, 1]),
+        # What the generator sends in excess does not matter, nor does the host's load.
+        (World(sent=60_000, taken=50_000), [UNIT], [0.5]),
+        (World(sent=900_000, taken=20_000), [UNIT], [0.5]),
+        (World(passes=0.25), [UNIT, 5 * UNIT], [0.125, 0.25]),
+        (World(passes=0), [5 * UNIT], [0]),
+        (World(dropped=False), [UNIT], [0.5]),
+    ],
+    ids=["above", "below", "little excess", "much excess", "dropped in part", "dropped", "no filter"],
+)
+def test_above_its_capacity_the_dut_loses_an_equal_share_of_each_class(
+    world: World, rates: list[int], shares: list[float]
+) -> None:
+    result = measured_on(world, found(*rates))
+    assert survived(result) == pytest.approx(shares)
+    assert (result.problems, result.survivals[0].intended_load) == ([], 2 * UNIT)
 
 
 def test_a_check_asks_for_the_survival_of_its_own_class() -> None:
     """An exercise may limit one class and spare another. Each has its share of one play."""
     result = measured_on(World(passes=0.25, dropped=False), found(5 * UNIT))
-    values = METRICS["survival"].values
-    assert values(result, testbed(), "attack") == [pytest.approx(1.0)]
-    assert values(result, testbed(), "legitimate") == values(result, testbed()) == [pytest.approx(0.25)]
-
-
-def test_a_class_that_is_dropped_completely() -> None:
-    assert survived(World(passes=0), found(5 * UNIT)) == [0]
-
-
-def test_without_a_filter_the_attack_arrives_too_and_is_not_counted() -> None:
-    assert survived(World(dropped=False), found(UNIT)) == [pytest.approx(0.5)]
-
-
-def test_playback_uses_the_throttle_level_of_the_trials() -> None:
-    world = World()
-    survived(world, found(UNIT, slowed=2))
-    assert world.steps == [2]
-
-
-def test_the_dut_is_throttled_for_a_slow_sink() -> None:
-    world = World(dropped=False, sink=[20_000, 44_000, float("inf"), float("inf")])
-    assert survived(world, found(UNIT)) == [pytest.approx(0.5)]
-    assert world.steps == [0, 1, 2]
-
-
-def test_occasional_losses_at_the_sink_are_independent_of_the_class() -> None:
-    world = World(dropped=False, sink=[49_000] * 4)
-    assert survived(world, found(UNIT)) == [pytest.approx(0.5, rel=0.001)]
-    assert world.steps == [0]
-
-
-def test_a_sink_that_never_keeps_up_is_reported() -> None:
-    result = measured_on(World(dropped=False, sink=[20_000] * 4), found(UNIT))
-    assert result.problems == ["the sink counted 20000 of 50000 packets that the DUT sent on"]
+    assert [survived(result, name) for name in ("attack", "legitimate", "")] == [
+        [pytest.approx(share)] for share in (1, 0.25, 0.25)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("rate", "wanted"),
+    ("sink", "slowed", "steps", "problems"),
     [
-        pytest.param(UNIT, 10_000, id="half of the load: 1000 packets of the class, one in ten"),
-        pytest.param(UNIT // 2, 8192, id="a quarter: 625 of the class, and eight rings full"),
-        pytest.param(6 * UNIT, 10_000, id="all of it"),
+        ([float("inf")] * 4, 2, [2], []),  # the level of the trials
+        ([20_000, 44_000, float("inf"), float("inf")], 0, [0, 1, 2], []),  # a slow sink
+        ([49_000] * 4, 0, [0], []),  # occasional losses are independent of the class
+        ([20_000] * 4, 0, [0, 1, 2, 3], ["the sink counted 20000 of 50000 packets that the DUT sent on"]),
     ],
 )
-def test_playback_lasts_until_the_dut_has_received_enough(clock: Clock, rate: int, wanted: int) -> None:
-    result = measured_on(World(taken=0, pace=500), found(rate))
+def test_the_dut_is_throttled_for_a_slow_sink(
+    sink: list[float], slowed: int, steps: list[int], problems: list[str]
+) -> None:
+    world = World(dropped=False, sink=sink)
+    result = measured_on(world, found(UNIT, slowed=slowed))
+    assert survived(result) == [pytest.approx(0.5, rel=0.001)]
+    assert (world.steps, result.problems) == (steps, problems)
+
+
+@pytest.mark.parametrize(
+    ("rate", "ring", "wanted"),
+    [
+        pytest.param(UNIT, 1024, 10_000, id="half of the load: 1000 packets of the class, one in ten"),
+        pytest.param(UNIT // 2, 1024, 8192, id="a quarter: 625 of the class, and eight rings full"),
+        pytest.param(6 * UNIT, 1024, 10_000, id="all of it"),
+        pytest.param(UNIT // 15, 64, 3000, id="a thirtieth: 11 of the class would do; at least 300 are required"),
+    ],
+)
+def test_playback_lasts_until_the_dut_has_received_enough(clock: Clock, rate: int, ring: int, wanted: int) -> None:
+    result = measured_on(World(taken=0, pace=500), found(rate), ring=ring)
     polls = -(-wanted // 500)
     assert clock.now == pytest.approx((polls - 1) * survival.POLL_S)
     assert result.survivals[0].taken == (polls + 1) * 500, "and what came while it was stopped"
 
 
-def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
-    """By chance alone, 11 packets are enough for a thirtieth to be within 0.01. At least 300 are required anyway."""
-    measured_on(World(taken=0, pace=500), found(UNIT // 15), ring=64)
-    assert clock.now == pytest.approx(5 * survival.POLL_S), "3000 packets"
-
-
-def test_waiting_for_a_slow_dut_has_a_limit(clock: Clock) -> None:
-    result = measured_on(World(taken=5000), found(UNIT))
+@pytest.mark.parametrize(
+    ("taken", "problems"),
+    [(5000, []), (900, ["the DUT took 90 packets of legitimate; at least 100 say something"])],
+)
+def test_waiting_for_a_slow_dut_has_a_limit(clock: Clock, taken: int, problems: list[str]) -> None:
+    assert measured_on(World(taken=taken), found(UNIT)).problems == problems
     assert survival.MAX_S <= clock.now <= survival.MAX_S + survival.POLL_S
-    assert result.problems == []
-
-
-def test_too_few_packets_of_the_class_are_reported() -> None:
-    result = measured_on(World(taken=900), found(UNIT))
-    assert result.problems == ["the DUT took 90 packets of legitimate; at least 100 say something"]
 
 
 @pytest.mark.parametrize("base", [None, *(BASE.model_copy(update=u) for u in ({"problems": ["idle"]}, {"trials": []}))])
@@ -239,4 +202,4 @@ def test_without_the_baseline_there_is_no_multiple(base: Measured | None) -> Non
 
 def test_a_silent_generator_is_not_a_survival_of_zero() -> None:
     with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
-        survived(World(taken=0), found(UNIT))
+        measured_on(World(taken=0), found(UNIT))
