@@ -125,7 +125,8 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def held(bench: Bench, monkeypatch: pytest.MonkeyPatch, backup: Backup | None = None, **fields: Any) -> Any:
     """The context in which the ruleset is held, of a real session."""
     monkeypatch.setattr(trickle_module, "time", bench)
-    spec = MeasurementSpec("one", "One", "drop", [DROP], ["capacity"], **{"traffic": "flood", **fields})
+    known = {"files": [DROP], "traffic": "flood", **fields}
+    spec = MeasurementSpec("one", "One", "drop", metrics=["capacity"], **known)
     session = Session(CONTEXT, Measurer(bench.nodes()), backup or Backup(), a_run([]), Path("none"), bench.told.append)
     return session.hold(spec)
 
@@ -159,20 +160,21 @@ def test_the_ruleset_is_loaded_then_played_then_reset(monkeypatch: pytest.Monkey
     assert backup.prepared == 1
 
 
-def test_without_traffic_nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fields", "words", "done"),
+    [
+        ({"traffic": None}, "nothing", ["reset", "load", "reset"]),
+        ({"files": []}, "300 packets per second of flood", ["reset", "use flood", "first packets", "play", "reset"]),
+    ],
+    ids=["no traffic", "no files"],
+)
+def test_what_is_not_there_is_neither_played_nor_loaded(
+    fields: dict[str, Any], words: str, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench()
-    with held(bench, monkeypatch, traffic=None) as words:
-        assert words == "nothing"
-    assert bench.done == ["reset", "load", "reset"]
-
-
-def test_a_case_without_files_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench()
-    spec = MeasurementSpec("forward", "Forward", "forward", [], ["capacity"], traffic="flood")
-    monkeypatch.setattr(trickle_module, "time", bench)
-    with Measurer(bench.nodes()).held(spec, 240):
-        pass
-    assert "load" not in bench.done
+    with held(bench, monkeypatch, **fields) as said:
+        assert said == words
+    assert bench.done == done
 
 
 def test_a_refused_ruleset_is_raised_and_nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +204,9 @@ def test_what_no_reset_removes_is_an_error_with_the_next_command(monkeypatch: py
     assert error.value.hint == "vagrant reload LAB"
 
 
-def test_a_dut_with_too_few_cpus_is_refused_before_anything_is_loaded() -> None:
+def test_a_dut_with_too_few_cpus_is_refused_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    spec = MeasurementSpec("rps", "RPS", "rps", [DROP], ["capacity"], traffic="flood", cpus=2)
-    session = Session(CONTEXT, Measurer(bench.nodes()), Backup(), a_run([]), Path("none"), bench.told.append)
-    with pytest.raises(CannotMeasure, match="needs a DUT with 2 CPUs"), session.hold(spec):
+    with pytest.raises(CannotMeasure, match="needs a DUT with 2 CPUs"), held(bench, monkeypatch, cpus=2):
         pytest.fail("the shell was opened")
     assert bench.done == []
 

@@ -51,16 +51,13 @@ def test_ranks_of_the_interval_are_those_of_the_tables(count: int, ranks: tuple[
 
 def test_five_values_give_no_interval() -> None:
     assert fewest_values() == 6
-    assert median_interval([1.0] * 5) is None
-    assert median_interval([]) is None
-    assert Figure([1.0] * 5).uncertainty is None
+    assert (median_interval([]), Figure([1.0] * 5).uncertainty) == (None, None)
 
 
-@pytest.mark.parametrize("count", [6, 10, 25])
-def test_the_interval_holds_the_median_as_often_as_it_promises(count: int) -> None:
+def test_the_interval_holds_the_median_as_often_as_it_promises() -> None:
     chance, hits, tries = random.Random(7), 0, 2000
     for _ in range(tries):
-        low, high = median_interval([chance.expovariate(1) for _ in range(count)])
+        low, high = median_interval([chance.expovariate(1) for _ in range(10)])
         hits += low <= math.log(2) <= high
     assert hits / tries >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / tries)
 
@@ -98,14 +95,10 @@ def test_case_and_baseline_alternate() -> None:
     assert (found.loads, found.wall_s) == ([0.1], 12.0)
 
 
-def test_more_trials_are_more_rounds() -> None:
-    host = Host([1.0] * 9)
-    assert len(interleave_trials(host, replace(CASE, trial=Trials(count=9))).trials) == 9
-
-
-def test_a_case_without_a_baseline_has_enough_trials_for_an_interval() -> None:
-    host = Host([1.0])
-    assert len(interleave_trials(host, BASE).trials) == 6
+@pytest.mark.parametrize(("spec", "trials"), [(replace(CASE, trial=Trials(count=9)), 9), (CASE, 6), (BASE, 6)])
+def test_there_are_enough_trials_for_an_interval(spec: MeasurementSpec, trials: int) -> None:
+    """More trials are more rounds. A case without a baseline has no rounds."""
+    assert len(interleave_trials(Host([1.0] * 9), spec).trials) == trials
 
 
 def test_after_a_problem_there_is_no_further_round() -> None:
@@ -162,12 +155,6 @@ def test_the_ratio_of_rounds_is_judged_although_the_host_drifts() -> None:
     assert paired_ratio(found, METRICS["capacity"], run.testbed, "another") is None
 
 
-def scattered(*factors: float) -> Measured:
-    own = measured(LAB, "set-1000", trials=trials(*[273_000 * factor for factor in factors], scale=1))
-    other = measured(LAB, "raw-drop", trials=trials(*[300_000] * len(factors), scale=1))
-    return own.model_copy(update={"interleaved": other})
-
-
 def test_the_median_of_the_ratios_counts_and_not_the_ratio_of_the_medians() -> None:
     speeds, ratios = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], [0.93, 0.91, 0.90, 0.91, 0.91, 0.91]
     own = [300_000 * speed * ratio for speed, ratio in zip(speeds, ratios, strict=True)]
@@ -176,25 +163,25 @@ def test_the_median_of_the_ratios_counts_and_not_the_ratio_of_the_medians() -> N
     assert judged(found).value == pytest.approx(0.91, abs=1e-4)
 
 
-def test_an_interval_that_is_too_wide_is_inconclusive() -> None:
-    verdict = judged(scattered(0.95, 0.97, 1.0, 1.0, 1.03, 1.05))
-    assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert "95% confidence interval is 10.0% wide" in verdict.text
-    assert f"at most {MAX_INTERVAL:.0%}" in verdict.text
+WIDE = [0.95, 0.97, 1.0, 1.0, 1.03, 1.05]
 
 
-def test_more_trials_of_the_same_scatter_decide() -> None:
-    factors = [0.95, 0.97, 1.0, 1.0, 1.03, 1.05]
-    assert judged(scattered(*factors, *[0.99, 1.0, 1.01] * 8)).outcome is Outcome.PASS
-
-
-def test_a_wide_interval_far_from_the_range_decides() -> None:
-    assert judged(scattered(*(0.5 * f for f in (0.95, 0.97, 1.0, 1.0, 1.03, 1.05)))).outcome is Outcome.FAIL
-
-
-def test_too_few_trials_are_inconclusive() -> None:
-    verdict = judged(scattered(1.0, 1.0, 1.0))
-    assert (verdict.outcome, "6 do" in verdict.text) == (Outcome.INCONCLUSIVE, True)
+@pytest.mark.parametrize(
+    ("factors", "outcome", "said"),
+    [
+        (WIDE, Outcome.INCONCLUSIVE, f"95% confidence interval is 10.0% wide; at most {MAX_INTERVAL:.0%}"),
+        ([*WIDE, *[0.99, 1.0, 1.01] * 8], Outcome.PASS, ""),
+        ([0.5 * factor for factor in WIDE], Outcome.FAIL, ""),
+        ([1.0] * 3, Outcome.INCONCLUSIVE, "6 do"),
+    ],
+    ids=["too wide", "more trials of the same scatter", "far from the range", "too few trials"],
+)
+def test_an_interval_that_is_too_wide_is_inconclusive(factors: list[float], outcome: Outcome, said: str) -> None:
+    own = measured(LAB, "set-1000", trials=trials(*[273_000 * factor for factor in factors], scale=1))
+    other = measured(LAB, "raw-drop", trials=trials(*[300_000] * len(factors), scale=1))
+    verdict = judged(own.model_copy(update={"interleaved": other}))
+    assert verdict.outcome is outcome
+    assert said in verdict.text
 
 
 def test_a_check_is_judged_by_the_case_beside_it() -> None:

@@ -42,23 +42,23 @@ def test_each_step_is_taken_once_in_the_order_of_the_phases(asked: MeasurementSp
 
 
 def test_connections_measure_only_their_own_metrics() -> None:
-    assert measurer._steps(spec("delivered", "connections", "capacity", sampled=True), "connections", "host") == [
-        CONNECT
-    ]
+    """Loading measures the load time."""
+    asked = spec("delivered", "connections", "capacity", "load_time", sampled=True)
+    assert measurer._steps(asked, "connections", "host") == [CONNECT]
 
 
 def on_nodes(
     *steps: Step,
-    left: tuple[str, ...] = (),
     monkeypatch: pytest.MonkeyPatch,
+    asked: MeasurementSpec | None = None,
+    left: tuple[str, ...] = (),
     tell: Callable[[Any], None] = lambda _event: None,
 ) -> Measured:
     """A measurement of these steps, on a DUT whose reset leaves something behind."""
-    nodes: Any = SimpleNamespace(
-        reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False, use=None, within=None
-    )
+    nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False)
     monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
-    return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, tell=tell)).measure(spec("capacity"))
+    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, tell=tell))
+    return on.measure(asked or spec("capacity"))
 
 
 def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **extra: list[float]) -> Step:
@@ -79,11 +79,9 @@ def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monke
 
 
 def test_nothing_more_is_measured_once_the_result_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [finds(Phase.BEFORE_FLOOD, a=[1.0]), finds(b=[2.0])]
-    monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
-    nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: [], plays_packets=lambda _: False, tell=print)
-    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1))
-    assert on.measure(spec("capacity", decided=lambda so_far: "a" in so_far.extra)).extra == {"a": [1.0]}
+    asked = spec("capacity", decided=lambda so_far: "a" in so_far.extra)
+    found = on_nodes(finds(Phase.BEFORE_FLOOD, a=[1.0]), finds(b=[2.0]), asked=asked, monkeypatch=monkeypatch)
+    assert found.extra == {"a": [1.0]}
 
 
 def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

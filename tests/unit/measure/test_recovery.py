@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -26,18 +27,10 @@ class Machines:
         self.told: list[str] = []
 
     def recovery(self) -> Recovery:
-        dut = SimpleNamespace(
-            reset=lambda: self._do("reset") or self.left,
-            install=lambda: self._do("install"),
-            close=lambda: self._do("close"),
-            abandon=lambda: self._do("abandon"),
-            open=lambda: self._do("open"),
-            facts=lambda: self._do("facts"),
-        )
+        asked = {what: partial(self._do, what) for what in ("install", "close", "abandon", "open", "facts")}
+        dut = SimpleNamespace(reset=lambda: self._do("reset") or self.left, **asked)
         ssh = SimpleNamespace(close=lambda: None)
-        state = SimpleNamespace(
-            take=lambda: self._do("take"), restore=lambda: self._do("restore"), discard=lambda: self._do("discard")
-        )
+        state = SimpleNamespace(**{what: partial(self._do, what) for what in ("take", "restore", "discard")})
         others = [SimpleNamespace(answers=lambda: self.sink)]
         return Recovery(dut, ssh, lambda: state, others, self.told.append)
 
