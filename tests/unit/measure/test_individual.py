@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,9 +68,7 @@ def checkout(grading: FakeGrading) -> Project:
 
 def test_numbers_depend_on_secret_lab_and_student(grading: FakeGrading) -> None:
     lab = load_lab(checkout(grading), LAB)
-    first = draw(SECRET, lab, "ann")
-    assert first == draw(SECRET, lab, "ann")
-    assert len({json.dumps(draw(SECRET, lab, f"s{n}")) for n in range(200)}) > 20
+    assert draw(SECRET, lab, "ann") == draw(SECRET, lab, "ann")
     assert any(draw(SECRET, lab, f"s{n}") != draw(SECRET + "!", lab, f"s{n}") for n in range(5))
     drawn = [draw(SECRET, lab, f"s{n}")["attacker"] for n in range(2000)]
     assert set(drawn) == set(range(2, 21, 2))

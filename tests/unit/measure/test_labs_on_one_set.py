@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -48,19 +49,15 @@ def verdicts(grading: FakeGrading, lab: str) -> list[str]:
     return [row["verdict"] for row in csv.DictReader(path.open(newline=""))]
 
 
-def test_machines_are_opened_once_for_both(two_labs: FakeGrading) -> None:
-    done = graded(two_labs, "--machines", LAB)
+@pytest.mark.parametrize(("words", "times"), [(("--machines", LAB), 1), ((), 2)])
+def test_machines_are_opened_once_for_both_or_for_each(
+    two_labs: FakeGrading, words: tuple[str, ...], times: int
+) -> None:
+    done = graded(two_labs, *words)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("machines up") == done.stdout.count("machines down") == 1
+    assert done.stdout.count("machines up") == done.stdout.count("machines down") == times
+    assert [f"machines up: {lab}" in done.stdout for lab in (LAB, OTHER)] == [True, times == 2]
     assert verdicts(two_labs, LAB) == verdicts(two_labs, OTHER) == ["pass"]
-
-
-def test_each_lab_has_its_own_machines_without_that(two_labs: FakeGrading) -> None:
-    done = graded(two_labs)
-    assert done.returncode == 0, done.stdout
-    assert f"machines up: {LAB}" in done.stdout
-    assert f"machines up: {OTHER}" in done.stdout
-    assert done.stdout.count("machines up") == done.stdout.count("machines down") == 2
 
 
 def test_a_lab_whose_dut_died_does_not_keep_the_next_one_from_new_connections(two_labs: FakeGrading) -> None:
@@ -97,11 +94,9 @@ class Playing:
         return factories.attempt(250_000, 250_000, id=spec.id, title=self.played)
 
 
-def context(lab: str) -> RunContext:
-    made: RunContext = SimpleNamespace(
-        project=Project(ROOT), lab=factories.a_lab().model_copy(update={"id": lab}), store=f"frames of {lab}", seed=7
-    )  # type: ignore[assignment]
-    return made
+def context(name: str) -> Any:
+    lab = factories.a_lab().model_copy(update={"id": name})
+    return SimpleNamespace(project=Project(ROOT), lab=lab, store=f"frames of {name}", seed=7)
 
 
 def test_a_session_for_another_lab_plays_that_labs_traffic_into_a_run_of_its_own() -> None:
@@ -117,18 +112,22 @@ def test_a_session_for_another_lab_plays_that_labs_traffic_into_a_run_of_its_own
     assert (other.run.lab, other.run.seed, other.run.host) == (OTHER, 7, session.run.host)
 
 
-def test_only_what_uses_the_same_machines_in_the_same_way_shares_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"lab": factories.a_lab()}, True),
+        ({"other_lab": None}, False),
+        ({"testbed": TestbedRequest("real")}, False),
+        ({"engine": "trex"}, False),
+        ({"core": "old"}, False),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else next(iter(value)),
+)
+def test_only_what_uses_the_same_machines_in_the_same_way_shares_them(
+    changed: dict[str, object], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fwlab.measure.context.model_of", lambda _core: None)
-
-    def made(**changed: object) -> RunContext:
-        lab, machines = (factories.a_lab().model_copy(update={"id": name}) for name in (LAB, OTHER))
-        known = {"lab": lab, "other_lab": machines, "testbed": TestbedRequest(), **changed}
-        return RunContext(None, SimpleNamespace(), **known)  # type: ignore[arg-type]
-
-    topology = made().topology
-    same = RunContext(None, topology, factories.a_lab(), TestbedRequest(), other_lab=made().other_lab)
-    assert same_machines(RunContext(None, topology, made().lab, TestbedRequest(), other_lab=made().other_lab), same)
-    for changed in ({"other_lab": None}, {"testbed": TestbedRequest("real")}, {"engine": "trex"}, {"core": "old"}):
-        known = {"other_lab": made().other_lab, "testbed": TestbedRequest(), **changed}
-        other = RunContext(None, topology, factories.a_lab(), **known)  # type: ignore[arg-type]
-        assert not same_machines(same, other), changed
+    lab, machines = (factories.a_lab().model_copy(update={"id": name}) for name in (LAB, OTHER))
+    known = {"project": None, "topology": None, "lab": lab, "testbed": TestbedRequest(), "other_lab": machines}
+    one, other = RunContext(**known), RunContext(**{**known, **changed})  # type: ignore[arg-type]
+    assert same_machines(one, other) == same

@@ -256,6 +256,7 @@ def test_nodes_that_stay_silent_are_not_asked_for_ever() -> None:
     backup.answers = True
     session.measure_exercises([TASK])
     assert [found.problems for found in session.run.exercises] == [[GONE.message]] * (REVIVALS + 3)
+    assert -backup.times == 1 + REVIVALS
     session.start_over()
     session.measure_exercises([TASK])
     assert session.run.exercises[-1].problems == []
@@ -281,7 +282,7 @@ def test_who_starts_over_gets_the_saved_dut_if_a_strangers_ruleset_ran_since() -
     session.measure_exercises([TASK], trusted=True)
     session.start_over()
     session.start_over()
-    assert (backup.times, measurer.forgotten) == (8, 1)
+    assert (backup.times, measurer.forgotten, measurer.put_back) == (8, 1, 1)
     session.measure_exercises([TASK])
     assert [found.trials for found in session.run.exercises] == [GOOD["trials"]] * 4
 

@@ -63,18 +63,8 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("system", "exercise", "name", "says"),
         [
-            (
-                "freebsd",
-                "ex4-table",
-                "rules.nft",
-                "rules.nft: ex4-table is measured on freebsd, which has no tool for *.nft",
-            ),
-            (
-                "linux",
-                "ex1-protocol",
-                "pf.conf",
-                "pf.conf: ex1-protocol is measured on linux, which has no tool for pf.conf",
-            ),
+            ("freebsd", "ex4-table", "rules.nft", "which has no tool for *.nft"),
+            ("linux", "ex1-protocol", "pf.conf", "which has no tool for pf.conf"),
         ],
     )
     def test_a_file_for_another_system_is_refused(
@@ -87,22 +77,16 @@ class TestPlan:
         (chosen,) = chosen_exercises(context.lab, exercise)
         with pytest.raises(BadInput) as refused:
             submitted_spec(context, chosen, tmp_path, student_ruleset(tmp_path))
-        assert (refused.value.message, refused.value.hint) == (says, f"remove {name}")
+        assert refused.value.message == f"{name}: {exercise} is measured on {system}, {says}"
+        assert refused.value.hint == f"remove {name}"
 
 
 class TestReport:
     def test_both_runs_are_judged_by_their_own_baselines(self) -> None:
         model = build_model(LINUX, linux_run(), [freebsd_run()])
         ratios = {row.id: row.of("capacity").ratio for row in model.cases}
-        assert ratios == {
-            "raw-drop": 1,
-            "set-1": 0.9,
-            "rules-16": 0.8,
-            "rules-1024": 0.05,
-            "pf-off": 1,
-            "pf-16": 0.75,
-            "pf-1024": 0.5,
-        }
+        linux = {"raw-drop": 1, "set-1": 0.9, "rules-16": 0.8, "rules-1024": 0.05}
+        assert ratios == {**linux, "pf-off": 1, "pf-16": 0.75, "pf-1024": 0.5}
         assert {row.system for row in model.cases} == {"linux", "freebsd"}
         assert model.notes == ()
         assert [run.dut.system for run in model.runs] == ["freebsd", "linux"]
