@@ -24,24 +24,19 @@ def test_it_is_made_for_us_alone_and_used_again(folder: Path) -> None:
     assert ssh.control_sockets() == folder
 
 
-def test_one_that_lets_others_in_is_refused(folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(0o777)
-    with pytest.raises(CannotMeasure, match="not a folder of yours alone"):
-        ssh.control_sockets()
-
-
-def test_one_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", ["lets others in", "of another user", "a link"])
+def test_another_folder_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     folder.mkdir(mode=0o700)
-    owner = os.getuid()
-    monkeypatch.setattr(ssh.os, "getuid", lambda: owner + 1)
-    folder.rename(folder.with_name(f"fwlab-ssh-{owner + 1}"))
-    with pytest.raises(CannotMeasure, match="export TMPDIR="):
+    match fault:
+        case "lets others in":
+            folder.chmod(0o777)
+        case "of another user":
+            other = os.getuid() + 1
+            folder.rename(folder.with_name(f"fwlab-ssh-{other}"))
+            monkeypatch.setattr(ssh.os, "getuid", lambda: other)
+        case "a link":
+            folder.rename(folder.with_name("elsewhere"))
+            folder.symlink_to(folder.with_name("elsewhere"))
+    with pytest.raises(CannotMeasure, match="not a folder of yours alone") as refused:
         ssh.control_sockets()
-
-
-def test_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CannotMeasure):
-        ssh.control_sockets()
+    assert "export TMPDIR=" in refused.value.hint

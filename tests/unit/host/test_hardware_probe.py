@@ -72,6 +72,10 @@ def test_each_gap_has_its_next_step(host: FakeHost) -> None:
     assert found["nesting"].says == "this host is a virtual machine itself; machines here cannot run KVM themselves"
     assert found["nesting"].next == "modprobe -r kvm_amd; modprobe kvm_amd nested=1"
     assert found["virtual functions"].says == "enp1s0 has 4 of at most 8, 1 of them handed to machines, and is down"
+    for name in ("proc/meminfo", "proc/cpuinfo", "sys/class/net/enp1s0/device/sriov_totalvfs"):
+        (host.root / name).write_text("no number\n")
+    found = probes(host)
+    assert (found["huge pages"].ok, found["virtual functions"].ok) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +88,6 @@ def test_each_gap_has_its_next_step(host: FakeHost) -> None:
 )
 def test_the_next_step_depends_on_why_kvm_does_not_work(host: FakeHost, why: str, hint: str) -> None:
     assert probes(host, KvmAnswer(False, why))["KVM"].next.startswith(hint)
-
-
-def test_files_that_cannot_be_read_count_as_missing(host: FakeHost) -> None:
-    for name in ("proc/meminfo", "proc/cpuinfo", "sys/class/net/enp1s0/device/sriov_totalvfs"):
-        (host.root / name).write_text("no number\n")
-    found = probes(host)
-    assert (found["huge pages"].ok, found["virtual functions"].ok) == (False, False)
 
 
 # ---- doctor -------------------------------------------------------------------------------------------------------
@@ -142,6 +139,10 @@ def test_doctor_requires_what_the_chosen_links_need(checkout: Path, monkeypatch:
     found = findings()
     assert (found["link virtio"]["required"], found["link virtio"]["ok"]) == (True, False)
     assert not found["link socket"]["required"]
+    (checkout / "host.yml").write_text("macvtap: { generator-dut: { nick: dummy } }\n")
+    wrong = findings()["host.yml"]
+    assert (wrong["ok"], wrong["next"]) == (False, "fix host.yml, then `fwlab doctor`")
+    assert "host.yml: macvtap.generator-dut.nick: there is no such field" in wrong["says"]
 
 
 def test_a_drafted_host_file_is_valid_and_not_overwritten(checkout: Path, host: FakeHost) -> None:
@@ -155,14 +156,6 @@ def test_a_drafted_host_file_is_valid_and_not_overwritten(checkout: Path, host: 
     before = (checkout / "host.yml").read_text()
     assert isinstance(CliRunner().invoke(app, ["doctor", "--draft-host-file"]).exception, BadInput)
     assert (checkout / "host.yml").read_text() == before
-
-
-def test_doctor_finds_the_mistake_in_host_yml(checkout: Path) -> None:
-    (checkout / "host.yml").write_text("macvtap: { generator-dut: { nick: dummy } }\n")
-    found = findings()["host.yml"]
-    assert not found["ok"]
-    assert "host.yml: macvtap.generator-dut.nick: there is no such field" in found["says"]
-    assert found["next"] == "fix host.yml, then `fwlab doctor`"
 
 
 def test_nics_that_cannot_set_vlans_carry_one_link_each(host: FakeHost) -> None:
@@ -185,12 +178,9 @@ def test_doctor_says_which_nic_cannot_administer_its_vfs(host: FakeHost) -> None
     assert "administer" not in said[1]
     assert said[2].startswith("2s0 has 2 of at most 2, 0 of them handed to machines; its driver cannot administer VFs:")
     host.write("sys/bus/pci/devices/0000:02:00.0/sriov_numvfs", "0\n")
-    assert "administer" not in probes(host)["virtual functions"].says.split("enp")[2]
-
-
-def test_the_command_that_makes_vfs_names_the_pci_function(host: FakeHost) -> None:
-    host.virtio_sriov()
-    assert host.devices.vfs_command("enp2s0") == "echo 2 >/sys/bus/pci/devices/0000:02:00.0/sriov_numvfs"
+    without = probes(host)["virtual functions"]
+    assert "administer" not in without.says.split("enp")[2]
+    assert without.next == "echo 2 >/sys/bus/pci/devices/0000:02:00.0/sriov_numvfs"
     assert host.devices.vfs_command("enp1s0") == "echo 4 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs"
 
 

@@ -70,12 +70,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return made
 
 
-def test_a_slow_host_is_given_longer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    host.says(SILENT)
-    monkeypatch.setenv("FWLAB_BOOT_TIMEOUT", "600")
-    assert kvm_works(host.kernel).why == "a kernel under KVM prints nothing within 2 s"
-
-
 @pytest.mark.parametrize(
     ("set_to", "times"), [("600", 2), ("300", 1), ("30", 1), ("", 1), ("soon", 1), ("-900", 1), ("²", 1)]
 )
@@ -86,22 +80,23 @@ def test_only_a_number_of_seconds_above_the_usual_one_extends_the_wait(
     assert timeout_scale() == times
 
 
-def test_a_kernel_that_boots_is_probed_once(host: Host) -> None:
-    host.says(SPEAKS)
-    assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
-    again = kvm_works()
-    assert again.works
-    assert again.remembered
-    assert host.starts == 1
-
-
-def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
-    host.says(SILENT)
+@pytest.mark.parametrize(
+    ("says", "variable", "answer"),
+    [
+        (SPEAKS, "", KvmAnswer(True, "KVM runs a kernel")),
+        (SILENT, "", KvmAnswer(False, "a kernel under KVM prints nothing within 1 s")),
+        (SILENT, "600", KvmAnswer(False, "a kernel under KVM prints nothing within 2 s")),
+    ],
+    ids=["boots", "silent", "silent on a slow host"],
+)
+def test_a_kernel_is_probed_once(
+    host: Host, monkeypatch: pytest.MonkeyPatch, says: str, variable: str, answer: KvmAnswer
+) -> None:
+    host.says(says)
+    monkeypatch.setenv("FWLAB_BOOT_TIMEOUT", variable)
     first, again = kvm_works(), kvm_works()
-    assert (first.works, first.why) == (False, "a kernel under KVM prints nothing within 1 s")
-    assert (again.works, again.why) == (first.works, first.why)
-    assert again.remembered
-    assert not first.remembered
+    assert first == answer
+    assert (again.works, again.why, bool(again.remembered)) == (answer.works, answer.why, True)
     assert host.starts == 1
 
 
@@ -130,11 +125,14 @@ def test_a_refusal_is_quick_and_not_remembered(host: Host) -> None:
     assert kvm_works().works
 
 
-@pytest.mark.parametrize("change", ["kernel", "qemu", "device", "host"])
+@pytest.mark.parametrize("change", ["kernel", "qemu", "device", "host", "place of the kernel"])
 def test_a_change_causes_another_probe(host: Host, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each image's base has a copy of the kernel, and each build probes with its own."""
     host.says(SPEAKS)
     kvm_works()
     match change:
+        case "place of the kernel":
+            host.kernel = host.kernel.rename(host.folder / "copy")
         case "kernel":
             host.kernel.write_text("another kernel")
         case "qemu":
@@ -143,18 +141,9 @@ def test_a_change_causes_another_probe(host: Host, change: str, monkeypatch: pyt
             monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/zero"))
         case "host":
             monkeypatch.setattr(kvm_probe.platform, "release", lambda: "6.99.0")
-    assert not kvm_works().remembered
-    assert host.starts == 2
-
-
-def test_a_copy_of_the_kernel_is_not_probed_again(host: Host) -> None:
-    """Each image's base has a copy, and each build probes with its own."""
-    host.says(SPEAKS)
-    kvm_works()
-    copy = host.folder / "copy"
-    copy.write_bytes(host.kernel.read_bytes())
-    assert kvm_works(copy).remembered
-    assert host.starts == 1
+    other = not change.startswith("place")
+    assert bool(kvm_works(host.kernel).remembered) != other
+    assert host.starts == 1 + other
 
 
 def test_without_a_kernel_a_build_tries_a_boot_sector(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,10 +62,6 @@ def test_the_tightest_limit_counts(tmp_path: Path, cgroup: str, files: dict[str,
     assert memory_left(host(tmp_path, cgroup, files)) == left
 
 
-def test_this_host_has_memory() -> None:
-    assert memory_left().mib > 0
-
-
 def test_a_machine_is_counted_as_its_qemu_was_measured() -> None:
     """One that is larger than those that were measured, such as the generator with TRex, is counted whole."""
     found = [json.loads(path.read_text())["resident_mib"] for path in ROOT.glob("results/lab03-ipset/*-waits.json")]
@@ -74,10 +70,7 @@ def test_a_machine_is_counted_as_its_qemu_was_measured() -> None:
     assert max(node.memory_mib for node in TOPOLOGY.nodes.values()) <= memory.MEASURED_MIB
     assert needed_mib([640, 1024, 384]) == 3 * memory.HELD_MIB + memory.PROGRAMS_MIB
     assert needed_mib([2048]) == 2048 + memory.PROGRAMS_MIB
-
-
-def test_three_machines_fit_into_two_gib() -> None:
-    assert needed_mib(node.memory_mib for node in TOPOLOGY.nodes.values()) < 2048
+    assert memory_left().mib > 0
 
 
 def left(monkeypatch: pytest.MonkeyPatch, room: Room) -> None:

@@ -47,15 +47,12 @@ def settled(checkout: Path, port: int) -> int:
     return ports.settle_ports(checkout, ADDRESS, [port])
 
 
-def test_free_ports_are_kept(tmp_path: Path, taken: int) -> None:
+def test_others_are_chosen_once_where_a_port_is_taken(tmp_path: Path, taken: int) -> None:
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         free = probe.getsockname()[1]
     assert settled(tmp_path, free) == 0
     assert not (tmp_path / ".fwlab").exists()
-
-
-def test_others_are_chosen_once(tmp_path: Path, taken: int) -> None:
     shift = settled(tmp_path, taken)
     assert ports.FIRST <= shift < ports.LAST
     assert settled(tmp_path, taken) == shift

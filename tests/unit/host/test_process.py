@@ -21,44 +21,31 @@ time.sleep(600)
 """
 
 
-def started(program: str) -> subprocess.Popen:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+def ended(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    """The exit status of a process that was waited for, or killed; its pipes are closed."""
+    wait_or_kill(process, timeout_s)
+    assert all(pipe.closed for pipe in (process.stdin, process.stdout, process.stderr) if pipe)
+    return process.returncode
+
+
+def started(program: str, **pipes: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", program], **pipes)
 
 
-def closed(process: subprocess.Popen) -> bool:
-    return all(pipe.closed for pipe in (process.stdin, process.stdout, process.stderr))
-
-
-def test_process_that_exits_by_itself_gets_no_signal() -> None:
-    process = started("input()")
+def test_a_process_is_killed_only_if_it_does_not_exit() -> None:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = started("input()", **pipes)
     process.stdin.close()
-    wait_or_kill(process, 60)
-    assert process.returncode == 1, "end of file, and no signal"
-    assert closed(process)
-
-
-def test_process_that_does_not_exit_is_killed() -> None:
-    process = started(STUBBORN)
+    assert ended(process, 60) == 1, "end of file, and no signal"
+    process = started(STUBBORN, **pipes)
     assert process.stdout.readline() == b"here\n"
     process.terminate()
-    wait_or_kill(process, 0.1)
-    assert process.returncode == -9
-    assert closed(process)
-
-
-def test_unread_input_is_harmless() -> None:
-    process = started("pass")
+    assert ended(process, 0.1) == -9
+    process = started("pass", **pipes)
     process.wait()
     process.stdin.write(b"stop\n")  # buffered, so that closing the pipe fails
-    wait_or_kill(process, 1)
-    assert closed(process)
-
-
-def test_process_without_pipes() -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    wait_or_kill(process, 60)
-    assert process.returncode == 0
+    assert ended(process, 1) == 0
+    assert ended(started(""), 60) == 0
 
 
 class Traffic:

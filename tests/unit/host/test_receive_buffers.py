@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,51 +21,26 @@ for line in sys.stdin:
 """
 
 
-class Other:
-    """A process with two sockets."""
+def test_only_udp_sockets_get_larger_and_only_meanwhile() -> None:
+    pipe = subprocess.PIPE
+    other = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, text=True)
 
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, text=True)
+    def sizes() -> list[int]:
+        other.stdin.write("\n")
+        other.stdin.flush()
+        return [int(word) for word in other.stdout.readline().split()]
 
-    def sizes(self) -> list[int]:
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return [int(word) for word in self.process.stdout.readline().split()]
-
-
-@pytest.fixture
-def other() -> Iterator[Other]:
-    made = Other()
-    yield made
-    made.process.communicate()
-
-
-def test_only_udp_sockets_get_larger_and_only_meanwhile(other: Other) -> None:
-    udp, tcp = other.sizes()
+    udp, tcp = sizes()
+    opened = sorted(Path("/proc/self/fd").iterdir())
     most = 2 * int(Path("/proc/sys/net/core/rmem_max").read_text())
-    with large_receive_buffers([other.process.pid]):
-        assert other.sizes()[1] == tcp
-        assert other.sizes()[0] > udp or most <= udp
-    assert other.sizes() == [udp, tcp]
-
-
-def test_they_are_as_before_after_an_error_too(other: Other) -> None:
-    before = other.sizes()
-    with pytest.raises(KeyboardInterrupt), large_receive_buffers([other.process.pid]):
+    with large_receive_buffers([other.pid]):
+        assert sizes()[1] == tcp
+        assert sizes()[0] > udp or most <= udp
+    assert sizes() == [udp, tcp]
+    with pytest.raises(KeyboardInterrupt), large_receive_buffers([other.pid]):
         raise KeyboardInterrupt
-    assert other.sizes() == before
-
-
-def test_nothing_stays_open_here(other: Other) -> None:
-    before = sorted(Path("/proc/self/fd").iterdir())
-    other.sizes()
-    with large_receive_buffers([other.process.pid]):
-        pass
-    assert sorted(Path("/proc/self/fd").iterdir()) == before
-
-
-def test_a_process_that_has_ended_is_no_error(other: Other) -> None:
-    other.process.communicate()
-    with large_receive_buffers([other.process.pid]):
+    assert sizes() == [udp, tcp]
+    assert sorted(Path("/proc/self/fd").iterdir()) == opened, "nothing stays open here"
+    other.communicate()
+    with large_receive_buffers([other.pid]):  # it has ended, which is no error
         pass

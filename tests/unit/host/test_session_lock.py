@@ -51,8 +51,9 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def wait_for(project: Project, entered: threading.Event) -> tuple[threading.Thread, list[str], threading.Event]:
-    said, asked = [], threading.Event()
+def holder(project: Project, other: subprocess.Popen[str], *, killed: bool = False) -> str:
+    """What a second session that waits says of the first, which then ends."""
+    said, asked, entered = [], threading.Event(), threading.Event()
 
     def waits(holder: str) -> None:
         said.append(holder)
@@ -64,29 +65,27 @@ def wait_for(project: Project, entered: threading.Event) -> tuple[threading.Thre
 
     thread = threading.Thread(target=enter, daemon=True)
     thread.start()
-    return thread, said, asked
-
-
-@pytest.mark.parametrize("end", ["leaves", "is killed"])
-def test_the_second_session_names_the_first_and_waits(tmp_path: Path, other: subprocess.Popen[str], end: str) -> None:
-    entered = threading.Event()
-    thread, said, asked = wait_for(Project(tmp_path), entered)
     assert asked.wait(30)
     assert not entered.is_set()
-    if end == "leaves":
-        other.communicate("end\n")
-    else:
+    if killed:
         other.send_signal(signal.SIGKILL)
+    else:
+        other.communicate("end\n")
     assert entered.wait(30)
     thread.join(30)
-    assert len(said) == 1
-    assert said[0].startswith(f"`fwlab check {LAB} 'ex one'` (pid {other.pid}, since ")
-    assert said[0].endswith(f"), which measures {LAB}")
+    [found] = said
+    return found
 
 
-def test_sessions_on_other_machines_do_not_wait(tmp_path: Path, other: subprocess.Popen[str]) -> None:
-    with machines_held(Project(tmp_path), LAB, LAB, lambda _: pytest.fail("waited")):
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_second_session_names_the_first_and_waits(
+    tmp_path: Path, other: subprocess.Popen[str], killed: bool
+) -> None:
+    with machines_held(Project(tmp_path), LAB, LAB, lambda _: pytest.fail("these are other machines")):
         pass
+    found = holder(Project(tmp_path), other, killed=killed)
+    assert found.startswith(f"`fwlab check {LAB} 'ex one'` (pid {other.pid}, since ")
+    assert found.endswith(f"), which measures {LAB}")
 
 
 def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> None:
@@ -99,32 +98,24 @@ def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> No
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": 1}', "[" * 5000])
 def test_a_holder_without_a_name_is_reported(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
     lock_path(Project(tmp_path), STAND).write_text(text)
-    entered = threading.Event()
-    thread, said, asked = wait_for(Project(tmp_path), entered)
-    assert asked.wait(30)
-    other.communicate("end\n")
-    assert entered.wait(30)
-    thread.join(30)
-    assert said == ["another command"]
+    assert holder(Project(tmp_path), other) == "another command"
 
 
-def test_the_lock_is_held_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("there is no /dev/full here")
+def test_a_full_disk_does_not_keep_the_lock_from_being_held_unless_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = Project(tmp_path)
     lock_path(project, STAND).parent.mkdir(parents=True)
     lock_path(project, STAND).symlink_to("/dev/full")
     with machines_held(project, STAND, LAB, print):
         pass
 
-
-def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "mkdir", full)
     said = pytest.raises(CannotMeasure, match="session.lock: cannot be written: No space left on device")
-    with said, machines_held(Project(tmp_path), STAND, LAB, print):
+    with said, machines_held(project, STAND, LAB, print):
         pass
 
 
