@@ -65,113 +65,82 @@ def only(lab: Lab, run: Run) -> Crossover:
     return found
 
 
-class TestWhere:
-    def test_straight_cost_lines_cross_where_expected(self) -> None:
-        found = only(lab_of(), run_of(lab_of()))
-        assert found.value == pytest.approx(20, rel=1e-3)  # the made-up trials are whole packets
-        assert (found.parameter, found.first, found.last, found.always) == ("ports", 0, 100, False)
-
-    def test_the_interval_comes_from_the_extreme_trials(self) -> None:
-        found = only(lab_of(), run_of(lab_of(), around=40))
-        assert found.low == pytest.approx(16, rel=1e-2)
-        assert found.high == pytest.approx(24, rel=1e-2)
-
-    def test_a_sweep_that_is_never_faster_does_not_cross(self) -> None:
-        found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4000 + 20 * n))
-        assert (found.value, found.low, found.high, found.always) == (None, None, None, False)
-        assert position(found) == "not up to 100 ports"
-
-    def test_a_sweep_that_is_always_faster_does_not_cross(self) -> None:
-        found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 2900))
-        assert (found.value, found.low, found.high, found.always) == (None, None, None, True)
-        assert position(found) == "from 0 ports on"
-
-    def test_the_last_crossover_counts(self) -> None:
-        """Ahead at first, behind at 50, ahead again at 100."""
-        costs = {0: 2900, 50: 4100, 100: 4900}
-        found = only(lab_of(), run_of(lab_of(), ahead=costs.get))
-        assert 50 < found.value < 100
-
-    def test_an_interval_may_exceed_the_measured_range(self) -> None:
-        found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4960, around=30))
-        assert found.value == pytest.approx(98, rel=1e-2)
-        assert found.high is None
-        assert position(found) == f"{found.value:.1f} ports ({found.low:.1f} to beyond 100)"
-        found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 3020, around=30))
-        assert found.low is None
-        assert "(below 0 to" in position(found)
-
-    def test_a_steeper_winner_is_found_in_the_right_segment(self) -> None:
-        lab = lab_of([0, 50, 100, 150])
-        found = only(lab, run_of(lab, ahead=lambda n: 4400, steps=[0, 50, 100, 150]))
-        assert found.value == pytest.approx(70, rel=1e-3)
+@pytest.mark.parametrize(
+    ("ahead", "around", "value", "interval", "words"),
+    [
+        (SET, 0, 20, (20, 20), "20.0 ports (20.0 to 20.0)"),
+        (SET, 40, 20, (16, 24), "20.0 ports (16.0 to 24.0)"),
+        (lambda n: 4960, 30, 98, (95, None), "98.0 ports (95.0 to beyond 100)"),
+        (lambda n: 3020, 30, 1, (None, 4), "1.000 ports (below 0 to 4.00)"),
+        ({0: 2900, 50: 4100, 100: 4900}.get, 0, 75, (75, 75), "75.0 ports (75.0 to 75.0)"),
+        (lambda n: 4000 + 20 * n, 0, None, (None, None), "not up to 100 ports"),
+        (lambda n: 2900, 0, None, (None, None), "from 0 ports on"),
+    ],
+    ids=["straight", "scattered", "beyond the last", "below the first", "the last one counts", "never", "always"],
+)
+def test_sweeps_cross_where_their_costs_are_equal(
+    ahead, around: float, value: float | None, interval: tuple[float | None, float | None], words: str
+) -> None:
+    """The interval comes from the extreme trials. Made-up trials are whole packets, so nothing is quite exact."""
+    found = only(lab_of(), run_of(lab_of(), ahead=ahead, around=around))
+    near = [one if one is None else pytest.approx(one, rel=1e-2) for one in (value, *interval)]
+    assert [found.value, found.low, found.high] == near
+    assert (found.parameter, found.first, found.last, found.always) == ("ports", 0, 100, "from" in words)
+    assert position(found) == words
 
 
-class TestWhichRuns:
-    def test_one_common_point_gives_no_crossover(self) -> None:
-        lab = lab_of()
-        run = run_of(lab)
-        cases = [case for case in run.cases if case.id in ("list-0", "list-50", "set-50", "set-100")]
-        assert build_model(lab, a_run(cases)).crossovers == ()
-
-    def test_a_sweep_that_was_not_measured(self) -> None:
-        lab = lab_of()
-        assert (
-            build_model(lab, a_run([case for case in run_of(lab).cases if case.id.startswith("list")])).crossovers == ()
-        )
-
-    def test_an_unknown_sweep_is_refused(self) -> None:
-        with pytest.raises(ValidationError, match="unknown sweep nobody"):
-            lab_of(faster="nobody")
+def test_a_steeper_winner_is_found_in_the_right_segment() -> None:
+    lab = lab_of([0, 50, 100, 150])
+    found = only(lab, run_of(lab, ahead=lambda n: 4400, steps=[0, 50, 100, 150]))
+    assert found.value == pytest.approx(70, rel=1e-3)
 
 
-class TestShown:
-    LAB = lab_of()
-    RUN = run_of(LAB, around=40)
-    WORDS = position(only(LAB, RUN))
-
-    def test_next_to_the_published_value(self) -> None:
-        assert published_positions(only(self.LAB, self.RUN)) == "S3: 120 ports"
-
-    def test_in_the_terminal(self) -> None:
-        out = io.StringIO()
-        show(build_model(self.LAB, self.RUN), Console(file=out, width=100, force_terminal=False))
-        (line,) = [line for line in out.getvalue().splitlines() if line.startswith("Set | list")]
-        assert " ".join(line.split()) == f"Set | list {self.WORDS} S3: 120 ports"
-
-    def test_on_the_page_in_the_table_and_in_the_drawing(self) -> None:
-        text = page(build_model(self.LAB, self.RUN))
-        assert f"<td>Set | list</td><td>{self.WORDS}</td><td>S3: 120 ports</td>" in text
-        assert f"Set | list: {self.WORDS}" in text[text.index("<svg") :]
-
-    def test_in_the_guide(self) -> None:
-        assert f"| Set \\| list | {self.WORDS} | S3: 120 ports |" in figures_table(build_model(self.LAB, self.RUN))
-
-    def test_in_the_document_with_bare_numbers(self) -> None:
-        (entry,) = run_document(build_model(self.LAB, self.RUN))["crossings"]
-        found = only(self.LAB, self.RUN)
-        assert (entry["id"], entry["value"], entry["low"]) == ("ports", found.value, found.low)
-        assert entry["published"] == [{"source": "S3", "value": 120.0, "unit": "ports", "ratio": None}]
-
-    def test_a_run_without_a_crossover_does_not_mention_it(self) -> None:
-        run = a_run([measured(self.LAB, "raw-drop", 300_000)])
-        assert "Crossovers" not in page(build_model(self.LAB, run))
-        assert run_document(build_model(self.LAB, run))["crossings"] == []
+@pytest.mark.parametrize("cases", [("list-0", "list-50", "set-50", "set-100"), ("list-0", "list-50", "list-100")])
+def test_fewer_than_two_common_points_give_no_crossover(cases: tuple[str, ...]) -> None:
+    lab = lab_of()
+    assert build_model(lab, a_run([case for case in run_of(lab).cases if case.id in cases])).crossovers == ()
 
 
-class TestAxes:
-    def test_a_sweep_from_zero_keeps_its_first_point(self) -> None:
-        lines = build_model(lab_of(), run_of(lab_of())).curves["capacity"]
-        assert [[x for x, _ in line.points] for line in lines] == [STEPS, STEPS]
-        assert all(line.linear for line in lines)
+def test_an_unknown_sweep_is_refused() -> None:
+    with pytest.raises(ValidationError, match="unknown sweep nobody"):
+        lab_of(faster="nobody")
 
-    def test_linear_sweeps_are_drawn_by_parameter_and_apart_from_logarithmic_ones(self) -> None:
-        lines = build_model(lab_of(), run_of(lab_of())).curves["capacity"]
-        other = build_model(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64])).curves["capacity"]
-        assert panels([*lines, *other]) == [list(lines), list(other)]
 
-    def test_linear_axes_begin_at_zero(self) -> None:
-        (svg,) = plots(build_model(lab_of(), run_of(lab_of())), METRICS["capacity"])
-        words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
-        assert {"0", "20", "100", "number of ports"} <= set(words)
-        assert {"List", "Set", "S3: 120 ports"} <= set(words)
+LAB = lab_of()
+MODEL = build_model(LAB, run_of(LAB, around=40))
+
+
+def test_every_form_shows_it_next_to_the_published_value() -> None:
+    [found] = MODEL.crossovers
+    words = position(found)
+    assert published_positions(found) == "S3: 120 ports"
+    out = io.StringIO()
+    show(MODEL, Console(file=out, width=100, force_terminal=False))
+    (line,) = [line for line in out.getvalue().splitlines() if line.startswith("Set | list")]
+    assert " ".join(line.split()) == f"Set | list {words} S3: 120 ports"
+    text = page(MODEL)
+    assert f"<td>Set | list</td><td>{words}</td><td>S3: 120 ports</td>" in text
+    assert f"Set | list: {words}" in text[text.index("<svg") :]
+    assert f"| Set \\| list | {words} | S3: 120 ports |" in figures_table(MODEL)
+    (entry,) = run_document(MODEL)["crossings"]
+    assert (entry["id"], entry["value"], entry["low"]) == ("ports", found.value, found.low)
+    assert (entry["behind"], entry["ahead"]) == ("list", "set")
+    assert entry["published"] == [{"source": "S3", "value": 120.0, "unit": "ports", "ratio": None}]
+
+
+def test_a_run_without_a_crossover_does_not_mention_it() -> None:
+    model = build_model(LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
+    assert "Crossovers" not in page(model)
+    assert run_document(model)["crossings"] == []
+
+
+def test_sweeps_from_zero_have_linear_axes_and_a_plot_by_parameter() -> None:
+    lines = MODEL.curves["capacity"]
+    assert [[x for x, _ in line.points] for line in lines] == [STEPS, STEPS]
+    assert all(line.linear for line in lines)
+    other = build_model(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64])).curves["capacity"]
+    assert panels([*lines, *other]) == [list(lines), list(other)]
+    (svg,) = plots(build_model(lab_of(), run_of(lab_of())), METRICS["capacity"])
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert {"0", "20", "100", "number of ports"} <= set(words)
+    assert {"List", "Set", "S3: 120 ports"} <= set(words)

@@ -27,10 +27,8 @@ def test_each_box_has_its_share_and_its_cost() -> None:
         "virtnet_poll: 99.0 %, 1980 instructions per packet",
         "ip_forward<&>: 49.0 %, 980 instructions per packet",
     ]
-
-
-def test_without_a_cost_only_shares() -> None:
     assert next(title.text for title in drawn(STACKS, None).iter("title")) == "net_rx_action: 100 %"
+    assert flame({}, 2000, "ns per packet") == ""
 
 
 def test_callers_are_below() -> None:
@@ -50,10 +48,6 @@ def test_a_narrow_box_has_a_title_but_no_label() -> None:
     root = drawn({"narrow": 1, "wide": 199})
     assert "narrow" not in [text.text for text in root.iter("text")]
     assert any(title.text.startswith("narrow: 0.50 %") for title in root.iter("title"))
-
-
-def test_no_samples_give_no_drawing() -> None:
-    assert flame({}, 2000, "ns per packet") == ""
 
 
 @pytest.mark.parametrize(

@@ -75,17 +75,9 @@ class TestTerminal:
     def test_prediction_is_next_to_the_measurement(self) -> None:
         assert "You predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction" in printed(RUN)
 
-    def test_a_refusal_is_shown_once(self) -> None:
-        refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")
-        assert printed(a_run([], [refused])).count("line 3 failed") == 1
-
-    def test_markup_in_a_tools_message_is_shown_literally(self) -> None:
-        refused = attempt(trials=[], deliveries=[], refused="bad word [/bold] here")
-        assert "bad word [/bold] here" in printed(a_run([], [refused]))
-
-    def test_a_case_that_the_lab_no_longer_has_is_still_shown(self) -> None:
-        old = measured(LAB, "rules-16", 240_000).model_copy(update={"id": "gone", "title": "Gone"})
-        assert "gone" in printed(a_run([old]))
+    def test_a_refusal_is_shown_once_and_literally(self) -> None:
+        refused = attempt(trials=[], deliveries=[], refused="line 3 failed: bad word [/bold] here")
+        assert printed(a_run([], [refused])).count("line 3 failed: bad word [/bold] here") == 1
 
     def test_an_emulated_dut_on_the_hosts_clock_is_marked(self) -> None:
         assert "never judged absolutely" in " ".join(printed(a_run([], testbed=real("tcg"))).split())
@@ -129,21 +121,18 @@ class TestPage:
         parser.close()
         return parser
 
-    def test_every_element_is_closed(self, parsed: Balanced) -> None:
+    def test_it_is_one_whole_document_without_other_files(self, parsed: Balanced) -> None:
         assert parsed.open == []
         assert whole_page().lstrip().startswith("<!DOCTYPE html>")
-
-    def test_it_needs_no_other_file(self, parsed: Balanced) -> None:
         assert not re.search(r"https?://|<script|<link|@import|\bsrc=", whole_page())
         targets = [value for name, value in parsed.attributes if name in ("href", "xlink:href")]
         assert all(target.startswith("#") for target in targets)
-
-    def test_identifiers_are_unique_and_references_resolve(self, parsed: Balanced) -> None:
         ids = [value for name, value in parsed.attributes if name == "id"]
         assert len(ids) == len(set(ids))
         used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', whole_page()))
         assert used
         assert used <= set(ids)
+        assert whole_page().count("<svg ") == 3, "both plots and the exercise's picture"
 
     def test_it_shows_the_conditions(self, parsed: Balanced) -> None:
         for fact in ("6.1.0-dut", "Made-up CPU <7>", "virtual", "abcdef012345", "2026-01-02", "nokaslr"):
@@ -161,9 +150,6 @@ class TestPage:
         assert "Predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction." in words
         assert "delivered, attacker pass 0 % 0 % Well done. Invented reason." in words
 
-    def test_both_plots_and_the_exercises_picture_are_there(self) -> None:
-        assert whole_page().count("<svg ") == 3
-
     def test_a_refusal_cannot_inject_markup(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="<script>alert(1)</script>")
         text = page(build_model(LAB, a_run([], [refused])))
@@ -177,33 +163,30 @@ class TestPage:
 
 
 class TestPlot:
-    def test_a_sweep_is_a_curve_over_its_parameter(self) -> None:
-        found = {line.id: [x for x, _ in line.points] for line in build_model(LAB, RUN).curves["capacity"]}
-        assert found == {"rules": [16, 1024], "set": [1, 1000]}
-
-    def test_load_only_cases_appear_only_in_the_plot_of_load_times(self) -> None:
-        assert [line.id for line in build_model(LAB, RUN).curves["load_time"]] == ["rules", "set", "load-each"]
-
-    def test_a_published_ratio_is_drawn_at_our_baseline(self) -> None:
-        line = next(line for line in build_model(LAB, RUN).curves["capacity"] if line.id == "set")
-        assert [(p.x, p.y, p.source) for p in line.published] == [(1000, pytest.approx(273_000), "S1")]
-
-    def test_without_a_baseline_no_published_point_is_drawn(self) -> None:
-        run = a_run([measured(LAB, "set-1000", 273_000)])
-        assert build_model(LAB, run).curves["capacity"][0].published == ()
+    def test_curves_run_over_the_parameter_and_the_published_ratio_is_at_our_baseline(self) -> None:
+        capacity, load = (build_model(LAB, RUN).curves[name] for name in ("capacity", "load_time"))
+        assert {line.id: [x for x, _ in line.points] for line in capacity} == {"rules": [16, 1024], "set": [1, 1000]}
+        assert [line.id for line in load] == ["rules", "set", "load-each"]
+        marks = [(p.x, p.y, p.source) for line in capacity for p in line.published]
+        assert marks == [(1000, pytest.approx(273_000), "S1")]
+        alone = a_run([measured(LAB, "set-1000", 273_000)])
+        assert build_model(LAB, alone).curves["capacity"][0].published == (), "without a baseline"
 
     def test_a_capacity_of_zero_is_not_drawn(self) -> None:
         case = measured(LAB, "rules-16", 0.0)
         assert build_model(LAB, a_run([case])).curves["capacity"] == ()
         assert plots(build_model(LAB, a_run([case])), METRICS["capacity"]) == []
 
-    def test_a_plot_is_an_element_with_a_line_for_each_sweep(self) -> None:
+    def test_a_plot_is_an_element_in_the_colours_of_the_page_and_always_the_same(self) -> None:
         (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
         root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
         assert root.tag == "svg"
         words = [text.text for text in root.iter("text")]
         labels = {"Rules", "Set", "raw-drop", "S1 for Set", "number of rules or entries", "capacity, kpps"}
         assert labels <= set(words)
+        assert "currentColor" in svg
+        assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
+        assert [svg] == plots(build_model(LAB, RUN), METRICS["capacity"])
 
     @pytest.mark.parametrize("cases", [["set-1000"], ["raw-drop", "set-1000"], ["set-1", "set-1000"]], ids=" ".join)
     @pytest.mark.parametrize("seconds", [1.0, 0.3])
@@ -238,25 +221,15 @@ class TestPlot:
         cases.append(measured(LAB, "set-1000", 300_000))
         assert len(plots(build_model(LAB, a_run(cases)), METRICS["capacity"])) == 1
 
-    def test_plots_inherit_the_colour_of_the_page(self) -> None:
-        (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
-        assert "currentColor" in svg
-        assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
-
-    def test_the_same_run_gives_the_same_drawing(self) -> None:
-        assert plots(build_model(LAB, RUN), METRICS["capacity"]) == plots(build_model(LAB, RUN), METRICS["capacity"])
-
 
 class TestMarkdown:
     def test_a_row_has_ours_and_the_published_ratio(self) -> None:
-        lines = figures_table(build_model(LAB, RUN)).splitlines()
+        table = figures_table(build_model(LAB, RUN))
         head = "| case | kpps | ratio to `raw-drop` | published ratio | source | spread | load, s |"
-        assert lines[0] == head
-        assert "| Set, entries 1000 | 273.0 | 0.910 | 0.910 | S1 | 0.22 % | 0.02100 |" in lines
-
-    def test_every_row_has_as_many_cells_as_its_head(self) -> None:
-        for table in figures_table(build_model(LAB, RUN)).split("\n\n")[:2]:
-            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+        assert table.splitlines()[0] == head
+        assert "| Set, entries 1000 | 273.0 | 0.910 | 0.910 | S1 | 0.22 % | 0.02100 |" in table.splitlines()
+        for one in table.split("\n\n")[:2]:
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in one.splitlines()}) == 1
 
     def test_a_long_sweep_is_shown_by_some_of_its_steps(self) -> None:
         declared = LAB.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -285,13 +258,10 @@ class TestWriting:
         assert sorted(p.name for p in folder.iterdir()) == ["report.html", "run.json"]
         assert Run.model_validate_json((folder / "run.json").read_text()) == RUN
 
-    def test_a_folder_that_cannot_be_created_is_named(self, tmp_path: Path) -> None:
-        (tmp_path / "taken").write_text("a file")
-        with pytest.raises(FwlabError, match="taken.*cannot be written"):
-            write_atomically(tmp_path / "taken" / "report.html", "text")
-
-    def test_an_interrupted_write_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_failed_write_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = write_atomically(tmp_path / "report.html", "old")
+        with pytest.raises(FwlabError, match="report.html.*cannot be written"):
+            write_atomically(path / "below", "text")
 
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")

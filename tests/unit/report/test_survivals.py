@@ -73,15 +73,8 @@ def test_a_row_for_each_sweep_and_a_column_for_each_load(lab: Lab, run: Run) -> 
 
 
 def test_sweeps_over_other_loads_have_a_table_of_their_own(lab: Lab, run: Run) -> None:
-    raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
-    raw["sweeps"][-1]["values"] = [0, 2]
-    assert [table.values for table in build_model(Lab.model_validate(raw), run).survival] == [
-        ("0", "0.5", "2"),
-        ("0", "2"),
-    ]
-
-
-def test_a_run_without_survival_has_none(lab: Lab) -> None:
+    other = changed_sweep(lab, values=[0, 2])
+    assert [table.values for table in build_model(other, run).survival] == [("0", "0.5", "2"), ("0", "2")]
     assert build_model(lab, a_run([measured(lab, "raw-drop", 300_000)])).survival == ()
 
 
@@ -115,56 +108,50 @@ def test_an_exercise_about_survival_needs_the_baseline(lab: Lab) -> None:
     assert [case.id for case in base_cases(lab, [about_survival])] == ["raw-drop"]
 
 
-def over_load(lab: Lab, **changed: object) -> Lab:
-    """The lab with its last sweep over the load of all traffic."""
+def changed_sweep(lab: Lab, **changed: object) -> Lab:
+    """The lab with a change of its last sweep."""
     raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
-    raw["sweeps"][-1] |= {"parameter": "load", "values": [0.5, 2], "varies": "load"} | changed
+    raw["sweeps"][-1] |= changed
     return Lab.model_validate(raw)
 
 
-def test_a_sweep_over_the_load_of_all_traffic_adds_no_attack(lab: Lab) -> None:
-    found = over_load(lab)
-    assert [(case.offered, case.traffic) for case in found.sweeps[-1].cases()] == [(0.5, "flood"), (2.0, "flood")]
-    run = a_run(
-        [measured(lab, "raw-drop", 300_000), survived(found, "early-0-5", 1000), survived(found, "early-2", 400)]
-    )
-    (table,) = build_model(found, run).survival
-    assert table.caption("raw-drop").endswith("by the load of all traffic, as a multiple of the capacity of raw-drop")
-    assert (table.values, table.rows) == (("0.5", "2"), (("Early", ("100 %", "40.0 %")),))
-
-
-@pytest.mark.parametrize(
-    "changed", [{"values": [0, 2]}, {"attack_load": 0.5}, {"metric": "capacity", "victim_class": None}]
-)
-def test_a_load_is_for_survival_and_above_zero(lab: Lab, changed: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match="sweep early: "):
-        over_load(lab, **changed)
-
-
+OVER_LOAD = {"parameter": "load", "values": [0.5, 2], "varies": "load"}
 BY_LENGTH = {"parameter": "rules", "values": [0, 1000], "attack_load": 0.5, "class_load": 1, "varies": "ruleset"}
 
 
-def by_length(lab: Lab, **changed: object) -> Lab:
-    """The lab with its last sweep over another parameter than the load of the attack."""
-    raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
-    raw["sweeps"][-1] |= BY_LENGTH | changed
-    return Lab.model_validate(raw)
-
-
-def test_a_sweep_over_another_parameter_has_one_load(lab: Lab) -> None:
-    found = by_length(lab)
-    assert [found.cases[name].offered for name in ("early-0", "early-1000", "late-2")] == [1.5, 1.5, 2.1]
+@pytest.mark.parametrize(
+    ("changed", "offered", "caption", "label"),
+    [
+        (OVER_LOAD, [0.5, 2.0], "by the load of all traffic, as a multiple of the capacity of raw-drop", ""),
+        (BY_LENGTH, [1.5, 1.5], "under an attack of 0.5 times the capacity of raw-drop, by rules", "number of rules"),
+    ],
+    ids=["load of all traffic", "parameter of the ruleset"],
+)
+def test_a_sweep_may_vary_something_else_than_the_attack(
+    lab: Lab, changed: dict[str, object], offered: list[float], caption: str, label: str
+) -> None:
+    found = changed_sweep(lab, **changed)
+    cases = found.sweeps[-1].cases()
+    assert [case.offered for case in cases] == offered
     run = a_run(
-        [measured(lab, "raw-drop", 300_000), survived(found, "early-0", 900), survived(found, "early-1000", 90)]
+        [measured(lab, "raw-drop", 300_000), survived(found, cases[0].id, 900), survived(found, cases[1].id, 90)]
     )
     (table,) = build_model(found, run).survival
-    assert table.caption("raw-drop").endswith("under an attack of 0.5 times the capacity of raw-drop, by rules")
-    assert (table.values, table.rows) == (("0", "1000"), (("Early", ("90.0 %", "9.00 %")),))
-    (svg,) = plots(build_model(found, run), METRICS["survival"])
-    assert "number of rules" in svg
+    assert table.caption("raw-drop").endswith(caption)
+    assert table.rows == (("Early", ("90.0 %", "9.00 %")),)
+    assert label in plots(build_model(found, run), METRICS["survival"])[0]
 
 
-@pytest.mark.parametrize("changed", [{"victim_class": None}, {"varies": "traffic"}])
-def test_a_load_of_the_attack_beside_another_is_refused(lab: Lab, changed: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match="attack_load is for survival over a parameter of the ruleset"):
-        by_length(lab, **changed)
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (OVER_LOAD | {"values": [0, 2]}, "sweep early: "),
+        (OVER_LOAD | {"attack_load": 0.5}, "sweep early: "),
+        (OVER_LOAD | {"metric": "capacity", "victim_class": None}, "sweep early: "),
+        (BY_LENGTH | {"victim_class": None}, "attack_load is for survival over a parameter of the ruleset"),
+        (BY_LENGTH | {"varies": "traffic"}, "attack_load is for survival over a parameter of the ruleset"),
+    ],
+)
+def test_a_load_of_a_sweep_that_has_none_is_refused(lab: Lab, changed: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        changed_sweep(lab, **changed)

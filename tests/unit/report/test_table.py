@@ -25,23 +25,26 @@ def row(case_id: str, run: Run = RUN, lab: Lab = LAB) -> Row:
 
 
 class TestRows:
-    def test_ratio_uses_the_baseline_of_the_same_run(self) -> None:
-        assert row("set-1000").of("capacity").ratio == pytest.approx(0.91)
+    def test_ratio_and_cost_of_a_case(self) -> None:
+        """The ratio is to the baseline of the same run, the cost is the inverse of the capacity."""
+        found = row("set-1000").of("capacity")
+        assert (found.ratio, found.cost) == (pytest.approx(0.91), pytest.approx(1e9 / 273_000))
         assert row("raw-drop").of("capacity").ratio == 1.0
-
-    def test_without_the_baseline_there_is_no_ratio(self) -> None:
+        assert row("rules-16").of("load_time").ratio is None
         alone = a_run([measured(LAB, "set-1000", 273_000)])
         assert row("set-1000", alone).of("capacity").ratio is None
-
-    def test_load_time_has_no_ratio_to_the_baselines_capacity(self) -> None:
-        assert row("rules-16").of("load_time").ratio is None
-
-    def test_the_cost_of_a_packet_is_the_inverse_of_the_capacity(self) -> None:
-        assert row("rules-16").of("capacity").cost == pytest.approx(1e9 / 240_000)
 
     def test_published_figures_are_next_to_the_metric_of_their_unit(self) -> None:
         by_metric = {m.metric.name: [p.source for p in m.published] for m in row("set-1000").metrics}
         assert by_metric == {"capacity": ["S1"], "load_time": []}
+        declared = LAB.model_dump(by_alias=True, mode="json", exclude_none=True)
+        declared["sweeps"][1]["published"]["1000"] = [
+            {"source": "S1", "value": 0.03, "unit": "s"},
+            {"source": "S2", "value": 9000, "unit": "connections/s"},
+        ]
+        other = row("set-1000", lab=Lab.model_validate(declared))
+        by_metric = {m.metric.name: [p.source for p in m.published] for m in other.metrics}
+        assert by_metric == {"capacity": ["S2"], "load_time": ["S1"]}, "a unit of no metric is the main one's"
 
     def test_fidelity_is_our_ratio_against_the_published_one(self) -> None:
         published = row("set-1000").of("capacity").published[0]
@@ -51,24 +54,34 @@ class TestRows:
 
     def test_delivered_has_a_row_for_each_class_that_was_offered(self) -> None:
         rows = build_model(LAB, RUN).exercises[0].metrics
-        assert [m.traffic_class for m in rows if m.metric.name == "delivered"] == ["attacker", "others"]
+        assert [(m.traffic_class, m.label) for m in rows if m.metric.name == "delivered"] == [
+            ("attacker", "delivered, attacker"),
+            ("others", "delivered, others"),
+        ]
+        assert rows[0].label == "capacity"
 
     @pytest.mark.parametrize(
-        ("case_id", "outcome"),
-        [("raw-drop", Outcome.PASS), ("set-1", Outcome.FAIL), ("set-1000", Outcome.PASS), ("rules-16", None)],
+        ("case_id", "fields", "outcome", "problems"),
+        [
+            ("raw-drop", None, Outcome.PASS, ()),
+            ("set-1", None, Outcome.FAIL, ()),
+            ("set-1000", None, Outcome.PASS, ()),
+            ("rules-16", None, None, ()),
+            (
+                "rules-16",
+                {"trials": trials(240_000, busy_share=0.5)},
+                Outcome.INCONCLUSIVE,
+                ("DUT not saturated: busy 50.0% of a trial",),
+            ),
+            ("rules-16", {"refused": "line 2 failed"}, Outcome.FAIL, ("not loaded: line 2 failed",)),
+        ],
     )
-    def test_outcome_of_a_case(self, case_id: str, outcome: Outcome | None) -> None:
-        assert row(case_id).outcome is outcome
-
-    def test_a_problem_without_expectations_is_inconclusive(self) -> None:
-        run = a_run([measured(LAB, "rules-16", trials=trials(240_000, busy_share=0.5))])
-        found = row("rules-16", run)
-        assert found.outcome is Outcome.INCONCLUSIVE
-        assert found.problems == ("DUT not saturated: busy 50.0% of a trial",)
-
-    def test_a_refused_ruleset_without_expectations_fails(self) -> None:
-        found = row("rules-16", a_run([measured(LAB, "rules-16", refused="line 2 failed")]))
-        assert (found.outcome, found.problems) == (Outcome.FAIL, ("not loaded: line 2 failed",))
+    def test_outcome_of_a_case(
+        self, case_id: str, fields: dict[str, object] | None, outcome: Outcome | None, problems: tuple[str, ...]
+    ) -> None:
+        """Without expectations a problem is inconclusive, and a refused ruleset fails."""
+        found = row(case_id, RUN if fields is None else a_run([measured(LAB, case_id, **fields)]))
+        assert (found.outcome, found.problems) == (outcome, problems)
 
     def test_the_worst_row_decides(self) -> None:
         assert overall_outcome(build_model(LAB, RUN).cases) is Outcome.FAIL
@@ -98,16 +111,13 @@ class TestDocuments:
         assert [c["check"] for c in case["checks"]] == ["relative"]
         assert document["verdict"] == "fail"
 
-    def test_nothing_expected_is_null_not_pass(self) -> None:
-        document = run_document(build_model(a_lab(), a_full_run(a_lab())))
-        assert {case["verdict"] for case in document["cases"]} == {None}
-        assert document["verdict"] is None
-
-    def test_a_document_has_the_conditions(self) -> None:
-        document = run_document(build_model(LAB, RUN))
         assert document["dut"]["kernel"] == "6.1.0-dut"
         assert document["testbed"]["name"] == "virtual"
         assert (document["lab"], document["commit"]) == (RUN.lab, RUN.commit)
+
+    def test_nothing_expected_is_null_not_pass(self) -> None:
+        document = run_document(build_model(a_lab(), a_full_run(a_lab())))
+        assert {case["verdict"] for case in document["cases"]} == {document["verdict"]} == {None}
 
     def test_an_exercise_has_its_prediction_and_checks(self) -> None:
         document = check_document(build_model(LAB, RUN))
@@ -118,9 +128,7 @@ class TestDocuments:
         assert [c["outcome"] for c in found["checks"]] == ["pass", "pass"]
         assert {f.get("class") for f in found["figures"]} == {None, "attacker", "others"}
 
-    def test_an_open_range_is_null(self) -> None:
-        found = check_document(build_model(LAB, RUN))["exercises"][0]["checks"][0]
-        assert (found["low"], found["high"]) == (200_000, None)
+        assert (found["checks"][0]["low"], found["checks"][0]["high"]) == (200_000, None), "an open side"
 
     def test_both_are_strict_json(self) -> None:
         for document in (run_document(build_model(LAB, RUN)), check_document(build_model(LAB, RUN))):
