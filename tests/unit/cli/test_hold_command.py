@@ -17,15 +17,11 @@ import pytest
 
 from fwlab.cli import hold, main
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, CannotMeasure, Refused
+from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, Refused
 from tests import ROOT
 from tests.fakes import factories
 
 LAB = "lab98-trouble"
-NO_CASE = (
-    f"fwlab: {LAB} has no case or exercise no-such; it has: raw-drop, rules-16, rules-64; its exercises: ex1-block\n"
-)
-NO_CASE += f"  next: fwlab list {LAB}\n"
 Door = Callable[..., tuple[int, str, str]]
 #: An ssh that has reached the DUT: the last argument is run here, and without a command a shell.
 SSH = """#!/bin/sh
@@ -91,61 +87,19 @@ def door(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     return call
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            [LAB, "no-such"],
-            NO_CASE,
-        ),
-        (
-            [LAB, "rules"],
-            f"fwlab: rules matches several cases: rules-16, rules-64\n  next: fwlab hold {LAB} rules-16\n",
-        ),
-        (["lab99-none", "raw-drop"], f"fwlab: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
-        ([LAB, "raw-drop", "--testbed", "cloud"], "fwlab: unknown testbed cloud\n  next: use auto, virtual or real\n"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_wrong_argument_is_named_and_nothing_is_started(
-    door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
-) -> None:
-    monkeypatch.setattr(hold, "open_session", lambda *_: pytest.fail("a session was opened"))
-    before = sorted(checkout.rglob("*"))
-    assert door(*words) == (EXIT_USAGE, "", message)
-    assert sorted(checkout.rglob("*")) == before
-
-
-def test_a_ruleset_that_cannot_be_loaded_is_named_before_anything_starts(
-    door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hold, "open_session", lambda *_: pytest.fail("a session was opened"))
-    (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
-    (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.sh").touch()
-    code, _, complaint = door(LAB, "ex1-block")
-    assert code == EXIT_USAGE
-    assert "rules.sh (no tool loads *.sh)" in complaint
-    assert "\n  next: " in complaint
-
-
 @pytest.mark.parametrize("name", ["raw-drop", "rules-16", "ex1-block"])
-def test_a_command_runs_on_the_dut_and_its_output_alone_is_printed(door: Door, session: Held, name: str) -> None:
+def test_a_command_runs_on_the_dut_and_its_output_and_status_are_ours(
+    door: Door, checkout: Path, session: Held, name: str
+) -> None:
     code, said, complaint = door(LAB, name, "--testbed", "virtual", "--", "echo", "two words;", "echo", "-n", "more")
     assert (code, said) == (0, "two words\nmore")
     assert complaint == f"loading {name} ...\nresetting the DUT ...\n"
-    assert session.done[0].startswith(f"{name}: ")
-    assert session.done[1:] == ["reset"]
-
-
-def test_an_exercise_is_the_students_own_ruleset(door: Door, checkout: Path, session: Held) -> None:
-    assert door(LAB, "ex1-block", "--", "true")[0] == 0
-    assert session.done[0] == f"ex1-block: labs/{LAB}/work/ex1-block"
-    assert (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.iptables").exists(), "it begins as the start"
-
-
-def test_the_commands_exit_status_is_ours(door: Door, session: Held) -> None:
-    assert door(LAB, "raw-drop", "--", "exit 7")[0] == 7
-    assert session.done[-1] == "reset"
+    own = checkout / "labs" / LAB / "work" / "ex1-block" / "rules.iptables"
+    assert own.exists() == (name == "ex1-block"), "the student's own begins as the start"
+    ruleset = {"raw-drop": "raw-drop", "rules-16": "rules", "ex1-block": f"labs/{LAB}/work/ex1-block"}[name]
+    assert session.done == [f"{name}: {ruleset}", "reset"]
+    assert door(LAB, name, "--", "exit 7")[0] == 7
+    assert session.done[2:] == session.done[:2]
 
 
 def test_a_shell_reads_standard_input_and_its_status_says_nothing(

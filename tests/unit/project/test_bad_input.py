@@ -1,60 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad arguments and files give one message and a hint; nothing is started or written."""
+"""Bad arguments and files give one message and a hint, before KVM is tried; nothing is started or written."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
-from fwlab.cli import main, perf_profile
+from fwlab.cli import hold, main, perf_profile
 from fwlab.cli.tries import read_predictions
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files
-from tests import ROOT
-from tests.fakes import factories
+from tests.fakes import factories, student_checkout
+from tests.fakes.student_checkout import LAB, Door
 
-LAB = "lab98-trouble"
-NO_PREDICTION = "fwlab: a prediction must be a finite number of at least 0 (got"
-NO_LAB = f"fwlab: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"
-NO_CASE = f"fwlab: {LAB} has no case no-such; it has: raw-drop, rules-16, rules-64\n  next: fwlab list {LAB}\n"
-NO_EXERCISE = f"fwlab: {LAB} has no exercise ex9-none; it has: ex1-block\n  next: fwlab list {LAB}\n"
-NO_TESTBED = "fwlab: unknown testbed cloud\n  next: use auto, virtual or real\n"
-Door = Callable[..., tuple[int, str, str]]
+NO_LAB = f"unknown lab lab99-none; there are: {LAB}\n  next: fwlab list"
+CASES = "it has: raw-drop, rules-16, rules-64"
+NO_CASE = f"{LAB} has no case no-such; {CASES}\n  next: fwlab list {LAB}"
+NEITHER = f"{LAB} has no case or exercise no-such; {CASES}; its exercises: ex1-block\n  next: fwlab list {LAB}"
+SEVERAL = f"rules matches several cases: rules-16, rules-64\n  next: fwlab hold {LAB} rules-16"
+NO_EXERCISE = f"{LAB} has no exercise ex9-none; it has: ex1-block\n  next: fwlab list {LAB}"
+NO_TESTBED = "unknown testbed cloud\n  next: use auto, virtual or real"
+NOT_FINITE = "a prediction must be a finite number of at least 0 (got {0})\n  next: give a number, such as 250000"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one small lab, as the working directory; no session can be opened."""
-    folder = tmp_path / "labs" / LAB
-    (folder / "work").mkdir(parents=True)
-    for name in ("raw-drop", "rules", "ex1-block/start"):
-        (folder / "rulesets" / name).mkdir(parents=True)
-        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copy(ROOT / "tests/data/errors/good.yml", folder / "lab.yml")
-    (folder / "profile.py").write_text(factories.PROFILE)
+    """A checkout with one small lab, as the working directory; no session can be opened, and KVM not be tried."""
+    factories.small_checkout(tmp_path, LAB)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(main, "open_session", lambda *_: pytest.fail("a session was opened"))
+    for module in (main, hold, perf_profile):
+        monkeypatch.setattr(module, "open_session", lambda *_: pytest.fail("a session was opened"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.DEVICE", Path("/dev/null"))
+    tried = SimpleNamespace(Popen=lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess", tried)
     return tmp_path
 
 
 @pytest.fixture
 def door(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Door:
     """`fwlab WORDS`: exit code, standard output, standard error."""
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["fwlab", *words])
-        with pytest.raises(SystemExit) as left:
-            main.main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
-
-    return call
+    return student_checkout.door(monkeypatch, capsys)
 
 
 def tree(folder: Path) -> list[str]:
@@ -64,46 +53,61 @@ def tree(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["list", "lab99-none"], NO_LAB),
-        (["list", "../labs"], NO_LAB.replace("lab99-none", "../labs")),
-        (["run", "lab99-none"], NO_LAB),
-        (["check", "lab99-none"], NO_LAB),
-        (["start", "lab99-none"], NO_LAB),
-        (["report", "lab99-none"], NO_LAB),
-        (["predict", "lab99-none", "ex1-block", "1"], NO_LAB),
-        (["grade", "lab99-none"], NO_LAB),
-        (["run", LAB, "no-such", "--testbed", "virtual"], NO_CASE),
-        (["run", LAB, "raw-drop", "no-such", "--testbed", "virtual"], NO_CASE),
-        (["check", LAB, "ex9-none", "--testbed", "virtual"], NO_EXERCISE),
-        (["start", LAB, "ex9-none"], NO_EXERCISE),
-        (["predict", LAB, "ex9-none", "250000"], NO_EXERCISE),
-        (["run", LAB, "--testbed", "cloud"], NO_TESTBED),
-        (["check", LAB, "--testbed", "cloud"], NO_TESTBED),
-        (["predict", LAB, "ex1-block", "nan"], f"{NO_PREDICTION} nan)\n  next: give a number, such as 250000\n"),
-        (["predict", LAB, "ex1-block", "inf"], f"{NO_PREDICTION} inf)\n  next: give a number, such as 250000\n"),
+        ("list lab99-none", NO_LAB),
+        ("list ../labs", NO_LAB.replace("lab99-none", "../labs")),
+        ("run lab99-none", NO_LAB),
+        ("check lab99-none", NO_LAB),
+        ("start lab99-none", NO_LAB),
+        ("report lab99-none", NO_LAB),
+        ("predict lab99-none ex1-block 1", NO_LAB),
+        ("grade lab99-none", NO_LAB),
+        ("hold lab99-none raw-drop", NO_LAB),
+        ("run LAB --machines lab99-none", NO_LAB),
+        ("run LAB no-such", NO_CASE),
+        ("run LAB raw-drop no-such", NO_CASE),
+        ("hold LAB no-such", NEITHER),
+        ("profile LAB no-such", NEITHER),
+        ("hold LAB rules", SEVERAL),
+        ("check LAB ex9-none", NO_EXERCISE),
+        ("start LAB ex9-none", NO_EXERCISE),
+        ("predict LAB ex9-none 250000", NO_EXERCISE),
+        ("run LAB --testbed cloud", NO_TESTBED),
+        ("check LAB --testbed cloud", NO_TESTBED),
+        ("hold LAB raw-drop --testbed cloud", NO_TESTBED),
+        ("run LAB raw-drop --engine fast", "unknown engine fast\n  next: use auto, trex or replay"),
+        ("predict LAB ex1-block nan", NOT_FINITE.format("nan")),
+        ("predict LAB ex1-block inf", NOT_FINITE.format("inf")),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_unknown_argument_is_named(door: Door, checkout: Path, words: list[str], message: str) -> None:
+def test_a_wrong_argument_is_named(door: Door, checkout: Path, words: str, message: str) -> None:
     before = tree(checkout)
-    assert door(*words) == (EXIT_USAGE, "", message)
+    assert door(*words.replace("LAB", LAB).split()) == (EXIT_USAGE, "", f"fwlab: {message}\n")
     assert tree(checkout) == before
+
+
+@pytest.mark.parametrize("command", ["check", "hold"])
+def test_files_that_no_tool_loads_are_named(door: Door, checkout: Path, command: str) -> None:
+    work = checkout / "labs" / LAB / "work" / "ex1-block"
+    work.mkdir()
+    (work / "rules.nfta").touch()
+    code, _, complaint = door(command, LAB, "ex1-block")
+    assert code == EXIT_USAGE
+    assert "ex1-block has nothing to load: rules.nfta (no tool loads *.nfta; nft loads *.nft)\n  next: " in complaint
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["measure", LAB],
-        ["run"],
-        ["run", LAB, "--trials", "0"],
-        ["run", LAB, "--trials", "many"],
-        ["predict", LAB, "ex1-block", "fast"],
-        ["list", "--no-such-option"],
+        "measure LAB",
+        "run",
+        "run LAB --trials 0",
+        "run LAB --trials many",
+        "predict LAB ex1-block fast",
+        "list --no-such-option",
     ],
-    ids=" ".join,
 )
-def test_wrong_usage_is_reported(door: Door, words: list[str]) -> None:
-    code, said, complaint = door(*words)
+def test_wrong_usage_is_reported(door: Door, words: str) -> None:
+    code, said, complaint = door(*words.replace("LAB", LAB).split())
     assert (code, said) == (EXIT_USAGE, "")
     assert "Usage:" in complaint
     assert "Traceback" not in complaint
@@ -118,16 +122,17 @@ def test_outside_a_checkout_the_hint_is_to_change_directory(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "code", "says"),
     [
-        (BadInput("a", "b"), EXIT_USAGE),
-        (Refused("a", "b"), EXIT_FAIL),
-        (CannotMeasure("a", "b"), EXIT_UNMEASURED),
+        (BadInput("a", "b"), EXIT_USAGE, "fwlab: a\n  next: b\n"),
+        (Refused("a", "b"), EXIT_FAIL, "fwlab: a\n  next: b\n"),
+        (CannotMeasure("a", "b"), EXIT_UNMEASURED, "fwlab: a\n  next: b\n"),
+        (KeyboardInterrupt(), 130, "fwlab: interrupted; everything that this command started has been stopped\n"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_each_kind_of_error_has_its_exit_code(
-    door: Door, monkeypatch: pytest.MonkeyPatch, error: FwlabError, code: int
+    door: Door, monkeypatch: pytest.MonkeyPatch, error: FwlabError | KeyboardInterrupt, code: int, says: str
 ) -> None:
     def troubled(*_: object) -> None:
         raise error
@@ -135,17 +140,7 @@ def test_each_kind_of_error_has_its_exit_code(
     monkeypatch.setattr(main, "open_session", troubled)
     ended, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
     assert (ended, said) == (code, "")
-    assert complaint.endswith("fwlab: a\n  next: b\n")
-
-
-def test_interrupt_reports_that_nothing_is_left_running(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main, "open_session", interrupted)
-    code, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
-    assert (code, said) == (130, "")
-    assert "fwlab: interrupted; everything that this command started has been stopped" in complaint
+    assert complaint.endswith(says)
 
 
 # ---- invalid traffic ----------------------------------------------------------------------------
@@ -172,9 +167,8 @@ PLACE = f"labs/{LAB}/profile.py"
 )
 @pytest.mark.parametrize("words", [["run", LAB, "raw-drop"], ["check", LAB], ["profile", LAB, "raw-drop"]], ids=str)
 def test_invalid_profile_is_reported_before_anything_starts(
-    door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], old: str, new: str, message: str
+    door: Door, checkout: Path, words: list[str], old: str, new: str, message: str
 ) -> None:
-    monkeypatch.setattr(perf_profile, "open_session", lambda *_: pytest.fail("a session was opened"))
     path = checkout / "labs" / LAB / "profile.py"
     path.write_text(path.read_text().replace(old, new))
     code, said, complaint = door(*words, "--testbed", "virtual")
@@ -195,51 +189,42 @@ def test_prediction_creates_the_work_folder(door: Door, checkout: Path) -> None:
 # ---- saved runs ---------------------------------------------------------------------------------------
 
 
-def test_file_that_is_not_a_run(door: Door, checkout: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "not a run of fwlab: started: Field required\n  next: fwlab run LAB"),
+        (None, "No such file or directory\n  next: fwlab run LAB"),
+        (
+            factories.a_run([]).model_dump_json(),
+            "a run of lab99-made-up, not of LAB\n  next: fwlab report lab99-made-up PATH",
+        ),
+    ],
+    ids=["no run", "missing", "of another lab"],
+)
+def test_a_wrong_run_is_named(door: Door, checkout: Path, text: str | None, message: str) -> None:
     path = checkout / "old.json"
-    path.write_text("{}")
+    if text is not None:
+        path.write_text(text)
     before = tree(checkout)
-    message = f"fwlab: {path}: not a run of fwlab: started: Field required\n  next: fwlab run {LAB}\n"
-    assert door("report", LAB, str(path)) == (EXIT_USAGE, "", message)
+    said = message.replace("LAB", LAB).replace("PATH", str(path))
+    assert door("report", LAB, str(path)) == (EXIT_USAGE, "", f"fwlab: {path}: {said}\n")
+    if text is None:
+        latest = checkout / "reports" / LAB / "run.json"
+        assert door("report", LAB) == (EXIT_USAGE, "", f"fwlab: {latest}: {said}\n")
     assert tree(checkout) == before
 
 
-def test_missing_run(door: Door, checkout: Path) -> None:
-    path = checkout / "reports" / LAB / "run.json"
-    message = f"fwlab: {path}: No such file or directory\n  next: fwlab run {LAB}\n"
-    assert door("report", LAB) == (EXIT_USAGE, "", message)
-    assert not (checkout / "reports").exists()
-
-
-def test_run_of_another_lab(door: Door, checkout: Path) -> None:
-    path = checkout / "old.json"
-    path.write_text(factories.a_run([]).model_dump_json())
-    message = f"fwlab: {path}: a run of lab99-made-up, not of {LAB}\n  next: fwlab report lab99-made-up {path}\n"
-    assert door("report", LAB, str(path)) == (EXIT_USAGE, "", message)
-
-
-def test_run_with_a_case_that_the_lab_no_longer_declares(door: Door, checkout: Path) -> None:
-    """lab.yml may change; an old run still shows its figures."""
-    other = factories.a_lab()
-    run = factories.a_run([factories.measured(other, "set-1", 270_000, 270_000)])
-    run.lab = LAB
-    path = checkout / "old.json"
+def test_an_old_run_is_shown_and_results_are_not_changed(door: Door, checkout: Path) -> None:
+    """lab.yml may no longer declare its cases."""
+    run = factories.a_run([factories.measured(factories.a_lab(), "set-1", 270_000, 270_000)], lab=LAB)
+    folder = checkout / "results" / LAB
+    folder.mkdir(parents=True)
+    path = folder / "2000-01-01-other.json"
     path.write_text(run.model_dump_json())
     code, said, complaint = door("report", LAB, str(path))
     assert (code, complaint) == (0, "")
     assert "set-1" in said
-
-
-def test_a_report_of_a_published_run_does_not_change_results(door: Door, checkout: Path) -> None:
-    run = factories.a_run([factories.measured(factories.a_lab(), "set-1", 270_000, 270_000)])
-    run.lab = LAB
-    folder = checkout / "results" / LAB
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "2000-01-01-other.json"
-    path.write_text(run.model_dump_json())
-    before = sorted(folder.iterdir())
-    assert door("report", LAB, str(path))[0] == 0
-    assert sorted(folder.iterdir()) == before
+    assert [*folder.iterdir()] == [path]
     assert (checkout / "reports" / LAB / "2000-01-01-other" / "report.html").is_file()
 
 

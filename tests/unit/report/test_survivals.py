@@ -45,9 +45,9 @@ def lab() -> Lab:
 
 
 def survived(lab: Lab, case_id: str, arrived: int, **fields: object) -> Measured:
-    """The DUT took the whole load, and `arrived` of 1000 packets of the class arrived."""
-    counts = {"offered": {"attacker": 1000}, "arrived": {"attacker": arrived}}
-    play = Delivery(intended_load=1, sent=2000, taken=2000, **counts)
+    """The DUT took the whole load, and `arrived` of 10 000 packets of the class arrived."""
+    counts = {"offered": {"attacker": 10_000}, "arrived": {"attacker": arrived}}
+    play = Delivery(intended_load=1, sent=20_000, taken=20_000, **counts)
     return measured(lab, case_id, 1000, survivals=[play], tracked="attacker", **fields)
 
 
@@ -56,11 +56,11 @@ def run(lab: Lab) -> Run:
     return a_run(
         [
             measured(lab, "raw-drop", 300_000, 300_000),
-            survived(lab, "late-0", 1000),
-            survived(lab, "late-0-5", 999),
-            survived(lab, "late-2", 12),
-            survived(lab, "early-0", 1000),
-            survived(lab, "early-2", 456, problems=["the load was wrong"]),
+            survived(lab, "late-0", 9_997),
+            survived(lab, "late-0-5", 9_990),
+            survived(lab, "late-2", 120),
+            survived(lab, "early-0", 10_000),
+            survived(lab, "early-2", 4_560, problems=["the load was wrong"]),
         ]
     )
 
@@ -134,7 +134,7 @@ def test_a_sweep_may_vary_something_else_than_the_attack(
     cases = found.sweeps[-1].cases()
     assert [case.offered for case in cases] == offered
     run = a_run(
-        [measured(lab, "raw-drop", 300_000), survived(found, cases[0].id, 900), survived(found, cases[1].id, 90)]
+        [measured(lab, "raw-drop", 300_000), survived(found, cases[0].id, 9_000), survived(found, cases[1].id, 900)]
     )
     (table,) = build_model(found, run).survival
     assert table.caption("raw-drop").endswith(caption)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -14,7 +15,7 @@ from fwlab.report import formatting
 from fwlab.report.model import build_model
 from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.report.report_rows import Row, fidelity, overall_outcome
-from tests.fakes.factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
+from tests.fakes.factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, trials
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)
@@ -147,7 +148,20 @@ def test_digits(value: float, text: str) -> None:
     assert formatting.digits(value) == text
 
 
-def test_bounds_are_not_rounded_into_the_range() -> None:
-    lab = a_lab(checks=[check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})])
-    verdict = build_model(lab, a_run([], [attempt(250_000)])).exercises[0].verdicts[0]
-    assert formatting.expected_range(verdict) == "99.95 % to 100.05 %"
+@pytest.mark.parametrize(
+    ("metric", "between", "relative_to", "words"),
+    [
+        ("delivered", (0.9995, 1.0005), None, "99.95 % to 100.05 %"),
+        ("capacity", (240_000, math.inf), None, "at least 240 kpps"),
+        ("capacity", (-math.inf, 240_000), None, "at most 240 kpps"),
+        ("capacity", (0.88, 0.935), "raw-drop", "0.88 to 0.935 of raw-drop"),
+        ("delivered", (0, 0), None, "0 %"),
+    ],
+)
+def test_bounds_are_not_rounded_into_the_range(
+    metric: str, between: tuple[float, float], relative_to: str | None, words: str
+) -> None:
+    low, high = between
+    given = build_model(LAB, RUN).exercises[0].verdicts[0]
+    changed = {"metric": metric, "low": low, "high": high, "relative_to": relative_to}
+    assert formatting.expected_range(given.model_copy(update=changed)) == words

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab doctor`: a libvirt that `vagrant up` starts need not run; another one must answer."""
+"""`fwlab doctor`: which libvirt must run, and which programs are required."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ OWN = "qemu:///session" if os.getuid() else "qemu:///system"
         (OWN, r"printf 'libvirt: /h is too long\n  next: a way\n' >&2; exit 2", False, "/h is too long"),
     ],
 )
-def test_libvirt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, script: str, ok: bool, says: str) -> None:
+def test_a_libvirt_that_vagrant_up_starts_need_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, script: str, ok: bool, says: str
+) -> None:
     path = tmp_path / "provision/host/libvirt"
     path.parent.mkdir(parents=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -33,3 +35,15 @@ def test_libvirt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, scri
     assert found.ok is ok
     assert says in found.says
     assert ok or found.next
+
+
+@pytest.mark.parametrize("boxes_built", [True, False])
+def test_packer_is_required_until_the_boxes_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boxes_built: bool
+) -> None:
+    monkeypatch.setattr(doctor, "PROGRAMS", ("packer-of-no-host", "vagrant-of-no-host"))
+    monkeypatch.setattr(doctor, "BUILDING", ("packer-of-no-host",))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    packer, vagrant = doctor.programs(boxes_built=boxes_built)
+    assert (packer.ok, vagrant.ok) == (False, False)
+    assert (packer.required, vagrant.required) == (not boxes_built, True)
