@@ -23,22 +23,20 @@ def loads(*lines: int) -> list[str]:
     return [f"l {line * 64:x}" for line in lines]
 
 
-def misses(*lines: int) -> int:
+@pytest.mark.parametrize(
+    ("lines", "missed"),
+    [
+        ((0, 2, 0, 4, 0), 3),  # lines 0, 2 and 4 are in one set: using 0 again leaves 2 as the oldest
+        ((0, 2, 0, 4, 2), 4),
+        ((0, 2, 4, 0), 4),
+        ((0, 1, 2, 3, 0, 1, 2, 3), 4),
+        ((0, 2, 4, 0, 2, 4), 6),  # three lines in a set of two ways
+        ((0, 2, 5, 0, 2, 5), 3),
+    ],
+)
+def test_the_least_recently_used_line_of_a_set_makes_room(lines: tuple[int, ...], missed: int) -> None:
     """Of the first level of data, which has two sets of two ways."""
-    return counted([*loads(*lines), "p"])[0]["l1d_misses"]
-
-
-def test_the_least_recently_used_line_makes_room() -> None:
-    # Lines 0, 2 and 4 are in one set. Using 0 again leaves 2 as the oldest.
-    assert misses(0, 2, 0, 4, 0) == 3
-    assert misses(0, 2, 0, 4, 2) == 4
-    assert misses(0, 2, 4, 0) == 4
-
-
-def test_lines_of_other_sets_do_not_conflict() -> None:
-    assert misses(0, 1, 2, 3, 0, 1, 2, 3) == 4
-    assert misses(0, 2, 4, 0, 2, 4) == 6, "three lines in a set of two ways"
-    assert misses(0, 2, 5, 0, 2, 5) == 3
+    assert counted([*loads(*lines), "p"])[0]["l1d_misses"] == missed
 
 
 def test_one_line_is_64_bytes() -> None:

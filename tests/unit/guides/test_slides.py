@@ -98,17 +98,13 @@ def test_a_part_begins_with_its_title_and_ends_with_its_points(page: Path) -> No
     assert found[1:] == [("Part 1: Who?", ""), ("Question", "A?"), ("Explain", "- **You.** Nobody else.")]
 
 
-def test_the_document_needs_no_other_file(page: Path) -> None:
+def test_the_document_needs_no_other_file_and_escapes_words(page: Path) -> None:
+    page.write_text(PAGE.replace("Two lines", "a <b> line"))
     text = SLIDES.slides_page(page, "lab01-a")
     assert text.count("<section ") == 5
     assert '<path id="p"/>' in text
-    assert "Two lines" in text
+    assert "a &lt;b&gt; line" in text
     assert not re.search(r"https?://|<script|<link|\bsrc=|href=|@import", text)
-
-
-def test_markup_in_words_of_a_picture_is_escaped(page: Path) -> None:
-    page.write_text(PAGE.replace("Two lines", "a <b> line"))
-    assert "a &lt;b&gt; line" in SLIDES.slides_page(page, "lab01-a")
 
 
 @pytest.mark.parametrize("lab_id", LABS)

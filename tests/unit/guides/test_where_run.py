@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fwlab.checkout.project import Project, find_project
 from tests import ROOT
 from tools.where_run import table
@@ -20,13 +22,19 @@ def project(top: Path, **runs: dict[str, Any]) -> Project:
     folder.mkdir(parents=True)
     for name, changes in runs.items():
         run = json.loads(PUBLISHED.read_text())
-        run["testbed"] |= changes.pop("testbed", {})
-        (folder / f"{name}.json").write_text(json.dumps(run | changes))
+        changed = run | changes | {"testbed": run["testbed"] | changes.get("testbed", {})}
+        (folder / f"{name}.json").write_text(json.dumps(changed))
     return Project(top)
 
 
 def rows(found: str, *words: str) -> list[str]:
     return [line for line in found.splitlines() if all(f"| {word} |" in line for word in words)]
+
+
+LATER = {"started": "2027-01-02T00:00:00+00:00"}
+HOST = json.loads(PUBLISHED.read_text())["host"]
+EMULATED = HOST | {"host_class": "arm64-host"}
+NESTED = HOST | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
 
 
 def test_a_setup_that_never_ran_has_an_empty_row(tmp_path: Path) -> None:
@@ -35,13 +43,22 @@ def test_a_setup_that_never_ran_has_an_empty_row(tmp_path: Path) -> None:
     assert not rows(found, "virtual, KVM")
 
 
-def test_the_newest_run_of_cases_stands_for_its_setup(tmp_path: Path) -> None:
-    later = {"started": "2027-01-02T00:00:00+00:00"}
-    graded = {"started": "2027-01-03T00:00:00+00:00", "cases": []}
-    (row,) = rows(table(project(tmp_path, old={}, new=later, graded=graded)), "virtual, TCG", "socket", "linux")
-    assert "| 2027-01-02 |" in row
-    assert "lab03, `raw-drop`: 325." in row
-    assert row.endswith("`results/lab03-ipset/new.json` |")
+@pytest.mark.parametrize(
+    ("runs", "parts"),
+    [
+        (
+            {"old": {}, "new": LATER, "graded": {"started": "2027-01-03T00:00:00+00:00", "cases": []}},
+            ["| 2027-01-02 |", "lab03, `raw-drop`: 325.", "`results/lab03-ipset/new.json` |"],
+        ),
+        ({"own": {}, "arm64": {"host": EMULATED, **LATER}}, ["`results/lab03-ipset/own.json` |"]),
+        ({"arm64": {"host": EMULATED}}, ["| QEMU for arm64, emulated on "]),
+        ({"nested": {"host": NESTED}}, ["| emulated AMD, 1 core; "]),
+    ],
+    ids=["newest of cases", "host before emulated", "arm64", "nested"],
+)
+def test_one_run_stands_for_its_setup(tmp_path: Path, runs: dict[str, dict[str, Any]], parts: list[str]) -> None:
+    (row,) = rows(table(project(tmp_path, **runs)), "virtual, TCG", "socket", "linux")
+    assert [part for part in parts if part not in row] == []
 
 
 def test_a_run_over_two_kinds_of_links_counts_for_both(tmp_path: Path) -> None:
@@ -58,18 +75,3 @@ def test_other_documents_are_no_runs(tmp_path: Path) -> None:
     made = project(tmp_path)
     (tmp_path / "results" / "lab03-ipset" / "bench.json").write_text('{"spreads": {}}')
     assert "bench.json" not in table(made)
-
-
-def test_a_host_that_was_emulated_is_called_so(tmp_path: Path) -> None:
-    host = json.loads(PUBLISHED.read_text())["host"] | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
-    (row,) = rows(table(project(tmp_path, nested={"host": host})), "virtual, TCG", "socket", "linux")
-    assert "| emulated AMD, 1 core; " in row
-
-
-def test_a_newer_run_on_an_emulated_host_does_not_replace_one_on_a_host(tmp_path: Path) -> None:
-    host = json.loads(PUBLISHED.read_text())["host"] | {"host_class": "arm64-host"}
-    later = {"host": host, "started": "2027-01-02T00:00:00+00:00"}
-    (row,) = rows(table(project(tmp_path / "both", own={}, arm64=dict(later))), "virtual, TCG", "socket", "linux")
-    assert row.endswith("`results/lab03-ipset/own.json` |")
-    (row,) = rows(table(project(tmp_path / "one", arm64=dict(later))), "virtual, TCG", "socket", "linux")
-    assert "| QEMU for arm64, emulated on " in row

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.project import Project
 from fwlab.cli import main
 from fwlab.judge.statistics import Figure
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, published_files, reports_folder
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -68,19 +68,6 @@ class TestFilesOfARun:
         latest.write_bytes(RUN.read_bytes())
         assert called("publish", LAB) == EXIT_PASS
         assert seen[0].started == Run.model_validate_json(RUN.read_text()).started
-
-    def test_a_refused_run_is_reported_with_its_reason(self, called, monkeypatch, capsys) -> None:
-        def refuse(*_: object) -> list[Path]:
-            raise BadInput("the run has cases in doubt: one", "fwlab run LAB")
-
-        monkeypatch.setattr(publishing, "publish", refuse)
-        assert called("publish", LAB, str(RUN)) == EXIT_USAGE
-        said, complaint = capsys.readouterr()
-        assert (said, complaint.startswith("fwlab: the run has cases in doubt: one")) == ("", True)
-
-    def test_reports_are_written_inside_the_project(self) -> None:
-        project = find_project()
-        assert reports_folder(project, LAB) == project.root / "reports" / LAB
 
 
 class TestPublish:
