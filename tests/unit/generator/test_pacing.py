@@ -10,9 +10,10 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,13 +30,14 @@ from fwlab.generator.recording import (
     UNKNOWN,
     UNROUTED,
     KnownFrames,
+    Recording,
     foreign,
     read_recording,
 )
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedTrial
 
-KEPT = 96
+KEPT, NOBODY = 96, "00:00:00:00:00:00"
 #: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).
 FRAME = bytes(range(12)) + b"\x08\x00" + b"\x45" + bytes(7) + b"\x40\x11\x12\x34" + bytes(range(34))
 
@@ -53,44 +55,46 @@ def record(seconds: int, us: int, frame: bytes, kept: int = KEPT) -> bytes:
     return struct.pack("<IIII", seconds, us, min(len(frame), kept), len(frame)) + frame[:kept]
 
 
-class TestLoad:
-    def test_trials_are_whole_ticks_behind_the_settling(self) -> None:
-        load = Load(pps=2500, settle_s=0.02, trials=3, trial_s=0.1)
-        assert (load.ticks, load.frames, load.per_tick) == (320, 800, 2.5)
-        assert list(load.windows_us()) == [(20_000, 120_000), (120_000, 220_000), (220_000, 320_000)]
+def known(*frames: bytes, classes: tuple[int, ...] = (0,), **more: Any) -> KnownFrames:
+    heads = np.array([list(frame.ljust(KEPT, b"\0")) for frame in frames], dtype=np.uint8)
+    return KnownFrames(heads, np.array(classes), ["a", "b"], **more)
 
-    def test_the_shortest_trial_is_a_tick(self) -> None:
-        assert Load(pps=1000, settle_s=0, trials=1, trial_s=0.0001).ticks == 1
+
+def test_a_load_is_whole_ticks_and_its_trials_follow_the_settling() -> None:
+    load = Load(pps=2500, settle_s=0.02, trials=3, trial_s=0.1)
+    assert (load.ticks, load.frames, load.per_tick) == (320, 800, 2.5)
+    assert list(load.windows_us()) == [(20_000, 120_000), (120_000, 220_000), (220_000, 320_000)]
+    assert Load(pps=1000, settle_s=0, trials=1, trial_s=0.0001).ticks == 1
 
 
 class TestRecording:
-    def test_a_frame_is_known_again_behind_a_router(self, tmp_path: Path) -> None:
-        other = FRAME[:-1] + b"\0"
-        path = tmp_path / "forwarded"
-        frames = [routed(FRAME), FRAME, routed(other), b"\xff" * 42]
-        path.write_bytes(bytes(24) + b"".join(record(1, 1000 * place, f) for place, f in enumerate(frames)))
-        recording = read_recording(path, KEPT)
-        assert recording.times_us.tolist() == [1_000_000, 1_001_000, 1_002_000, 1_003_000]
-        # The table's frames are as long as what was kept: pad them alike.
-        padded = np.zeros((2, KEPT), dtype=np.uint8)
-        padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)
-        known = KnownFrames(padded, np.array([0, NO_CLASS]), ["client"])
-        classes = known.arrived(recording)
-        assert classes.tolist() == [0, 0, NO_CLASS, UNKNOWN]
-        assert known.counted(classes) == {"client": 2, "other": 1}
+    @pytest.fixture
+    def recorded(self, tmp_path: Path) -> Callable[..., Recording]:
+        """Read what a recorder wrote: these frames, a millisecond apart, and half a record."""
 
-    def test_what_routing_does_not_leave_is_foreign(self, tmp_path: Path) -> None:
-        lost, changed = b"\x02" * 6, FRAME[:40] + b"\0" + FRAME[41:]
-        path = tmp_path / "forwarded"
-        frames = [routed(FRAME), lost + routed(FRAME)[6:], bytes(12) + FRAME[12:], routed(changed), ICMP_ERROR, ARP]
-        frames.append(routed(FRAME)[:12] + b"\x88\xb5" + FRAME[14:])  # an Ethertype for experiments
-        path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
-        padded = np.zeros((1, KEPT), dtype=np.uint8)
-        padded[0, :60] = np.frombuffer(FRAME, dtype=np.uint8)
-        known = KnownFrames(padded, np.array([0]), ["client"])
-        classes = known.sent(read_recording(path, KEPT), "00:00:00:00:00:00", SINK)
+        def read(*frames: bytes) -> Recording:
+            records = [record(1, 1000 * place, frame) for place, frame in enumerate(frames)]
+            (tmp_path / "written").write_bytes(bytes(24) + b"".join(records) + record(9, 9, FRAME)[:-1])
+            return read_recording(tmp_path / "written", KEPT)
+
+        return read
+
+    def test_a_frame_is_known_again_behind_a_router(self, recorded: Callable[..., Recording], tmp_path: Path) -> None:
+        other = FRAME[:-1] + b"\0"
+        found = recorded(routed(FRAME), FRAME, routed(other), b"\xff" * 42)
+        assert found.times_us.tolist() == [1_000_000, 1_001_000, 1_002_000, 1_003_000]
+        traffic = known(FRAME, other, classes=(1, NO_CLASS))
+        classes = traffic.arrived(found)
+        assert classes.tolist() == [1, 1, NO_CLASS, UNKNOWN]
+        assert traffic.counted(classes) == {"a": 0, "b": 2, "other": 1}
+        assert len(read_recording(tmp_path / "missing", KEPT)) == 0
+
+    def test_what_routing_does_not_leave_is_foreign(self, recorded: Callable[..., Recording]) -> None:
+        lost, changed = b"\x02" * 6 + routed(FRAME)[6:], routed(FRAME[:40] + b"\0" + FRAME[41:])
+        experimental = routed(FRAME)[:12] + b"\x88\xb5" + FRAME[14:]
+        found = recorded(routed(FRAME), lost, bytes(12) + FRAME[12:], changed, ICMP_ERROR, ARP, experimental)
+        classes = known(FRAME).sent(found, NOBODY, SINK)
         assert classes.tolist() == [0, ASTRAY, UNROUTED, UNKNOWN, OF_THE_DUT, OF_THE_DUT, UNKNOWN]
-        assert known.counted(classes) == {"client": 1, "other": 0}
         assert sorted(foreign(classes).values()) == [1, 1, 2]
 
     @pytest.mark.parametrize(
@@ -103,56 +107,35 @@ class TestRecording:
         ],
     )
     def test_a_frame_leaves_by_the_link_to_its_destination(
-        self, networks: tuple[list[str], ...], expected: int, tmp_path: Path
+        self, networks: tuple[list[str], ...], expected: int, recorded: Callable[..., Recording]
     ) -> None:
         """A packet that is sent back costs what a delivered one costs, and is in no class's count."""
-        path = tmp_path / "forwarded"
-        path.write_bytes(bytes(24) + record(0, 1, routed(FRAME)))
-        padded = np.zeros((1, KEPT), dtype=np.uint8)
-        padded[0, :60] = np.frombuffer(FRAME, dtype=np.uint8)
-        known = KnownFrames(padded, np.array([0]), ["client"], networks)
-        assert known.sent(read_recording(path, KEPT), "00:00:00:00:00:00", SINK).tolist() == [expected]
+        traffic = known(FRAME, behind=networks)
+        assert traffic.sent(recorded(routed(FRAME)), NOBODY, SINK).tolist() == [expected]
 
-    def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(self, tmp_path: Path) -> None:
-        path, other = tmp_path / "returned", FRAME[:30] + b"\0" + FRAME[31:]
+    def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(
+        self, recorded: Callable[..., Recording]
+    ) -> None:
         header = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x04" + bytes(6)
         rejected = header[:35] + b"\x03" + header[36:]
-        frames = [header + routed(FRAME)[14:42], header + bytes(28), rejected + routed(FRAME)[14:42], routed(FRAME)]
-        path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
-        padded = np.zeros((2, KEPT), dtype=np.uint8)
-        padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)
-        known = KnownFrames(padded, np.array([0, 1]), ["large", "small"])
-        assert known.counted(known.quoted(read_recording(path, KEPT))) == {"large": 1, "small": 0, "other": 0}
-
-    def test_an_incomplete_record_at_the_end_is_left_out(self, tmp_path: Path) -> None:
-        path = tmp_path / "cut"
-        path.write_bytes(bytes(24) + record(0, 5, FRAME) + record(0, 6, FRAME)[:-1])
-        assert read_recording(path, KEPT).times_us.tolist() == [5]
+        quote = routed(FRAME)[14:42]
+        traffic = known(FRAME, FRAME[:30] + b"\0" + FRAME[31:], classes=(0, 1))
+        found = traffic.quoted(recorded(header + quote, header + bytes(28), rejected + quote, routed(FRAME)))
+        assert traffic.counted(found) == {"a": 1, "b": 0, "other": 0}
 
     def test_classes_that_differ_too_late_are_refused(self) -> None:
-        heads = np.zeros((2, KEPT), dtype=np.uint8)
         with pytest.raises(ValueError, match="the same first 96 bytes"):
-            KnownFrames(heads, np.array([0, 1]), ["a", "b"])
-
-    def test_a_frame_to_another_mac_address_is_told_apart(self, tmp_path: Path) -> None:
-        path = tmp_path / "forwarded"
-        path.write_bytes(bytes(24) + record(0, 1, FRAME) + record(0, 2, routed(FRAME)))
-        assert read_recording(path, KEPT).sent_to("00:01:02:03:04:05").tolist() == [True, False]
-
-    def test_no_file_is_no_frame(self, tmp_path: Path) -> None:
-        assert len(read_recording(tmp_path / "missing", KEPT)) == 0
+            known(bytes(KEPT), bytes(KEPT), classes=(0, 1))
 
 
 class TestWires:
-    PORTS = (24001, 24002)
+    PORTS, WIRES = (24001, 24002), wires.Wires("a", "b", "127.0.0.1", 1)
 
     def test_devices_are_found_by_their_ports_however_they_are_written(self) -> None:
         first = json.dumps({"type": "socket", "udp": "127.0.0.1:24000", "localaddr": "127.0.0.1:24001", "id": "one"})
         last = "socket,id=two,udp=127.0.0.1:24003,localaddr=127.0.0.1:24002"
         arguments = ["qemu", "-netdev", first, "-device", "x", "-netdev", last, "-netdev", "user,id=management"]
         assert wires.wires_of(arguments, self.PORTS, "127.0.0.1") == wires.Wires("one", "two", "127.0.0.1", 24001)
-
-    def test_other_links_are_refused_with_the_next_step(self) -> None:
         with pytest.raises(CannotMeasure) as error:
             wires.wires_of(["qemu", "-netdev", "tap,id=one"], self.PORTS, "127.0.0.1")
         assert "FWLAB_LINK" in error.value.hint
@@ -165,28 +148,22 @@ class TestWires:
     def test_everything_is_removed_again(self, refusals: int, tries: int) -> None:
         monitor = FakeMonitor(refusals)
         expected = pytest.raises(CannotMeasure, match="no such device") if refusals > 2 else contextlib.nullcontext()
-        with expected, wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=1000, kept=96) as filters:
+        with expected, wires.attached(monitor, self.WIRES, tick_us=1000, kept=96) as filters:
             assert filters.received.parent.is_dir()
+        held = [given["netdev"] for _, given in monitor.told if given.get("qom-type") == "filter-buffer"]
+        assert held == tries * ["a", wires.CLOCK], "frames first: timers run in the order in which they were made"
         made = [arguments["id"] for name, arguments in monitor.told if name in ("object-add", "netdev_add")]
         gone = [arguments["id"] for name, arguments in monitor.told if name in ("object-del", "netdev_del")]
         assert sorted(made) == sorted(gone)
         assert (len(set(made)), len(made)) == (8, 8 * tries)
         assert not monitor.folder.exists()
 
-    def test_frames_are_released_before_the_tick_is_told(self) -> None:
-        """Timers of one instant run in the order in which they were made."""
-        monitor = FakeMonitor()
-        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96):
-            pass
-        held = [given for name, given in monitor.told if given.get("qom-type") == "filter-buffer"]
-        assert [(one["netdev"], one["interval"]) for one in held] == [("a", 250), (wires.CLOCK, 250)]
-
     def test_all_recorders_are_made_in_one_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A recorder that is made in the next second has times that are a second ahead (QEMU's net/dump.c)."""
         times = iter([41.5, 41.5, 42.1, 42.2, 42.2, 42.3])
         monkeypatch.setattr(wires, "time", SimpleNamespace(time=lambda: next(times)))
         monitor = FakeMonitor(header=b"header")
-        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96) as there:
+        with wires.attached(monitor, self.WIRES, tick_us=250, kept=96) as there:
             names = [name for name, given in monitor.told if given.get("id", "") in wires.RECORDERS]
             assert os.read(there.pipe, 99) == b"header", "of the recorder that is left alone"
         assert names == 3 * ["object-add"] + 3 * ["object-del"] + 3 * ["object-add"]
@@ -322,24 +299,21 @@ class TestPlayer:
         assert inlet.drained()
 
 
-class TestProblems:
-    @pytest.mark.parametrize(
-        ("answer", "reached", "foreign", "said"),
-        [
-            ({"ticks": 9, "late": 0}, 100, 2, []),
-            ({"ticks": 9, "late": 3}, 100, 0, ["3 ticks came late"]),
-            ({"ticks": 9, "late": 0}, 99, 0, ["99 frames of the traffic reached the DUT's NIC, 100 were offered"]),
-            ({"ticks": 9, "late": 0}, 130, 0, ["130 frames of the traffic"]),
-            ({"ticks": 9, "late": 0}, 100, 3, ["3 frames reached the DUT that are not of this traffic"]),
-            ({"problem": "QEMU ended"}, 12, 0, ["not played to its end: QEMU ended"]),
-        ],
-    )
-    def test_what_was_wrong_with_the_load_is_named(
-        self, answer: dict, reached: int, foreign: int, said: list[str]
-    ) -> None:
-        found = [*_problems(answer, 100, reached), *_unexpected(foreign)]
-        assert len(found) == len(said)
-        assert all(part in problem for part, problem in zip(said, found, strict=True))
+@pytest.mark.parametrize(
+    ("answer", "reached", "foreign", "said"),
+    [
+        ({"late": 0}, 100, 2, []),
+        ({"late": 3}, 100, 0, ["3 ticks came late"]),
+        ({"late": 0}, 99, 0, ["99 frames of the traffic reached the DUT's NIC, 100 were offered"]),
+        ({"late": 0}, 130, 0, ["130 frames of the traffic"]),
+        ({"late": 0}, 100, 3, ["3 frames reached the DUT that are not of this traffic"]),
+        ({"problem": "QEMU ended"}, 12, 0, ["not played to its end: QEMU ended"]),
+    ],
+)
+def test_what_was_wrong_with_the_load_is_named(answer: dict, reached: int, foreign: int, said: list[str]) -> None:
+    found = [*_problems(answer, 100, reached), *_unexpected(foreign)]
+    assert len(found) == len(said)
+    assert all(part in problem for part, problem in zip(said, found, strict=True))
 
 
 def test_a_class_survives_by_either_link() -> None:

@@ -8,7 +8,6 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
@@ -17,7 +16,7 @@ from scapy.packet import Packet
 
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.engine import server_streams, varies_all
-from fwlab.traffic import expand
+from fwlab.traffic import Frames, expand
 from fwlab.traffic.frame_loop import build_table
 from fwlab.traffic.varied import MIN_TTL, TTLS, varied
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
@@ -40,19 +39,16 @@ def store(lab: str, seed: int, first: int | None = MOST) -> TrafficStore:
     return TrafficStore(PROJECT, TOPOLOGY, lab_named(lab), seed, first=first)
 
 
-def before(lab: str, traffic: str, seed: int) -> list[bytes]:
-    tables = store(lab, seed)
-    frames = build_table(tables.streams(traffic), macs=tables._macs, seed=seed, first=MOST).frames
+def first_frames(frames: Frames) -> list[bytes]:
     return [frames[place] for place in range(min(MOST, len(frames)))]
 
 
 def after(lab: str, traffic: str, seed: int) -> list[bytes]:
-    frames = store(lab, seed).table(traffic).frames
-    return [frames[place] for place in range(min(MOST, len(frames)))]
+    return first_frames(store(lab, seed).table(traffic).frames)
 
 
-def packets(lab: str, traffic: str, seed: int = 1) -> list[Packet]:
-    return [Ether(frame) for frame in store(lab, seed, 10 * MOST).table(traffic).frames]
+def packets(lab: str, traffic: str) -> list[Packet]:
+    return [Ether(frame) for frame in store(lab, 1, 10 * MOST).table(traffic).frames]
 
 
 def recomputed(frame: bytes) -> bytes:
@@ -76,18 +72,15 @@ def undrawn(frame: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("lab", "traffic"), TRAFFIC)
-def test_only_these_fields_change_and_checksums_follow(lab: str, traffic: str) -> None:
-    old, new = before(lab, traffic, 3), after(lab, traffic, 3)
+def test_only_these_fields_change_by_the_seed_and_checksums_follow(lab: str, traffic: str) -> None:
+    streams = store(lab, 3).streams(traffic)
+    old = first_frames(build_table(streams, macs=store(lab, 3)._macs, seed=3, first=MOST).frames)
+    new, other = (after(lab, traffic, seed) for seed in (3, 4))
     assert [undrawn(frame) for frame in new] == [undrawn(frame) for frame in old]
     assert [recomputed(frame) == frame for frame in new] == [recomputed(frame) == frame for frame in old]
-
-
-@pytest.mark.parametrize(("lab", "traffic"), TRAFFIC)
-def test_a_seed_draws_them(lab: str, traffic: str) -> None:
-    first, other = (after(lab, traffic, seed) for seed in (3, 4))
     store.cache_clear()
-    assert after(lab, traffic, 3) == first
-    assert not set(first) & set(other)
+    assert after(lab, traffic, 3) == new
+    assert not set(new) & set(other)
 
 
 def test_numbers_and_ttls_have_no_pattern() -> None:
@@ -134,29 +127,19 @@ def test_frames_without_ip_stay_as_they_are() -> None:
     assert list(varied(frames, 1)) == list(frames)
 
 
-# ---- TRex -----------------------------------------------------------------------------------------------------------
-
-
-def by_trex(lab: str, traffic: str) -> list[Packet]:
+@pytest.mark.parametrize(
+    ("lab", "traffic"), [("lab03-ipset", "attack"), ("lab06-payload", "place"), ("lab01-forwarding", "udp6-checked")]
+)
+def test_trex_draws_the_same_fields(lab: str, traffic: str) -> None:
     streams: list[Any] = [item["stream"] for item in server_streams(store(lab, 1).streams(traffic))]
-    return [Ether(frame) for frame in expand(streams, limit=MOST, complete=True)]
-
-
-@pytest.mark.parametrize(("lab", "traffic"), [("lab03-ipset", "attack"), ("lab06-payload", "place")])
-def test_trex_draws_identification_and_ttl(lab: str, traffic: str) -> None:
-    found = by_trex(lab, traffic)
-    assert len({packet[IP].id for packet in found}) > 0.9 * MOST
-    ttls = np.array([packet[IP].ttl for packet in found])
-    assert ttls.min() >= MIN_TTL
-    assert ttls.max() < MIN_TTL + TTLS
-    assert len(set(ttls)) > TTLS / 2
+    found = [Ether(frame) for frame in expand(streams, limit=MOST, complete=True)]
+    headers = [(p[IP].id, p[IP].ttl) if IP in p else (p[IPv6].fl, p[IPv6].hlim) for p in found]
+    assert len({number for number, _ in headers}) > 0.9 * MOST
+    hops = {hop for _, hop in headers}
+    assert len(hops) > TTLS / 2
+    assert min(hops) >= MIN_TTL
+    assert max(hops) < MIN_TTL + TTLS
     assert all(recomputed(bytes(packet)) == bytes(packet) for packet in found)
-
-
-def test_trex_draws_flow_label_and_hop_limit() -> None:
-    found = by_trex("lab01-forwarding", "udp6-checked")
-    assert len({packet[IPv6].fl for packet in found}) > 0.9 * MOST
-    assert len({packet[IPv6].hlim for packet in found}) > TTLS / 2
 
 
 def test_trex_does_not_number_segments() -> None:
