@@ -71,12 +71,12 @@ def validate(lines: list[str]) -> Faults:
 
 def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The first setting that the kernel holds with another value."""
-    for line in expanded("\n".join(lines)).splitlines():
+    for line in map(str.strip, expanded("\n".join(lines)).splitlines()):
         if line.startswith(";"):
             continue
         key, _, value = (part.strip() for part in line.lstrip("-").partition("="))
         held = shown.run("sysctl -n %s", key)
-        if line.startswith("-") and not held:  # sysctl ignores such a setting if the kernel does not have it
+        if line.startswith("-") and not held:
             continue
         if (
             key.endswith("conntrack_buckets")
@@ -105,14 +105,21 @@ class SysctlLoader(Loader):
         self.before: dict[str, str] = {}
 
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
-        for key in named_in(text):
-            path = "/proc/sys/" + key.replace(".", "/")
-            if self.machine.exists(path) and path not in self.before:
-                try:
-                    self.before[path] = self.machine.read(path)
-                except (OSError, UnicodeDecodeError):
-                    raise Refusal(f"{name}: {key} cannot be read, so it could not be restored") from None
-        return [([*self.tool], text)]
+        lines = []
+        for line in text.splitlines(keepends=True):
+            paths = {"/proc/sys/" + key.replace(".", "/"): key for key in named_in(line)}
+            there = [path for path in paths if self.machine.exists(path)]
+            for path in there:
+                if path not in self.before:
+                    try:
+                        self.before[path] = self.machine.read(path)
+                    except (OSError, UnicodeDecodeError):
+                        what = f"{paths[path]} cannot be read, so it could not be restored"
+                        raise Refusal(f"{name}: {what}") from None
+            # A minus allows for a kernel without the setting, but `sysctl -p` fails all the same.
+            if there or not line.lstrip().startswith("-"):
+                lines.append(line)
+        return [([*self.tool], "".join(lines))]
 
     def undo(self, loaded: bool) -> None:
         for path, value in self.before.items():

@@ -136,6 +136,14 @@ def test_a_setting_of_every_device_is_restored() -> None:
     assert list(loader.before) == paths
 
 
+def test_a_setting_that_the_kernel_may_lack_is_left_out_where_it_does() -> None:
+    kernel = FakeKernel()
+    kernel.files["/proc/sys/net/core/somaxconn"] = "4096\n"
+    text = "; both\n -net.core.no_such = 1\n-net.core.somaxconn = 1\nnet.core.unknown = 1\n"
+    calls = sysctl.SysctlLoader(kernel).calls("a.sysctl", text, each=False)
+    assert [sent for _, sent in calls] == ["; both\n-net.core.somaxconn = 1\nnet.core.unknown = 1\n"]
+
+
 # ---- several files --------------------------------------------------------------------------------------------
 
 
