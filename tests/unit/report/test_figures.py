@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from fwlab.judge.statistics import Figure, binomial_interval, figure, nanoseconds_per_packet
-from fwlab.metrics.capacity import capacity
 from fwlab.metrics.registry import METRICS
+from fwlab.model.results import TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 from fwlab.report.formatting import scatter
 from tests.fakes.factories import a_lab, attempt, measured, real, testbed
@@ -15,15 +15,13 @@ from tests.fakes.factories import a_lab, attempt, measured, real, testbed
 LAB = a_lab()
 
 
-def test_capacity_is_packets_per_busy_second() -> None:
-    trial = Trial(duration_s=1.0, busy_s=0.5, processed=40_000)
-    assert capacity(trial, real()) == 80_000
-
-
-def test_virtual_capacity_is_scaled_to_one_instruction_per_nanosecond() -> None:
-    trial = Trial(duration_s=0.5, busy_s=0.5, processed=40_000)
-    assert capacity(trial, testbed(ns_per_instruction=4)) == 320_000
-    assert capacity(trial, testbed(ns_per_instruction=1)) == 80_000
+@pytest.mark.parametrize(
+    ("facts", "pps"),
+    [(real(), 80_000), (testbed(ns_per_instruction=1), 80_000), (testbed(ns_per_instruction=4), 320_000)],
+)
+def test_capacity_is_packets_per_busy_second_of_the_reference_cpu(facts: TestbedFacts, pps: float) -> None:
+    case = measured(LAB, "raw-drop", trials=[Trial(duration_s=1.0, busy_s=0.5, processed=40_000)])
+    assert METRICS["capacity"].values(case, facts) == [pps]
 
 
 def test_virtual_load_time_is_scaled_the_other_way() -> None:
