@@ -203,15 +203,13 @@ class AgentDut(AgentConversation, ABC):
         """The trials of the answer, each with what the model counted in it. Raises CannotMeasure if that differs."""
         answer = self.receive(Trials, timeout)
         kinds = answer["valid"], answer["unsaturated"], answer["perturbed"]
-        if self._model is None:
-            valid, unsaturated, perturbed = ([made(trial, None) for trial in kind] for kind in kinds)
-        else:
-            windows, trials = self._model.windows(), sum(map(len, kinds))
-            if trials != len(windows):
-                raise CannotMeasure(f"the DUT made {trials} trials, the model saw {len(windows)}", "run it again")
-            valid, unsaturated, perturbed = (
-                [made(trial, windows[trial["number"]]) for trial in kind] for kind in kinds
-            )
+        windows = None if self._model is None else self._model.windows()
+        trials = sum(map(len, kinds))
+        if windows is not None and trials != len(windows):
+            raise CannotMeasure(f"the DUT made {trials} trials, the model saw {len(windows)}", "run it again")
+        valid, unsaturated, perturbed = (
+            [made(trial, None if windows is None else windows[trial["number"]]) for trial in kind] for kind in kinds
+        )
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
     def _trial(self, found: TrialCounts, modelled: Counts | None) -> Trial:
