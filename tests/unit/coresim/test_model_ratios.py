@@ -11,7 +11,7 @@ from fwlab_coresim.figures import CoreFigures
 from fwlab.checkout.project import Project, find_project
 from tests.checkout import lab_named
 from tools import core_ratios
-from tools.core_plot import parts
+from tools.core_pages import parts
 from tools.core_ratios import ModelledRow, modelled_cases, modelled_rows
 
 LAB = "lab04-nftables"
