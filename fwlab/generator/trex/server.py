@@ -141,7 +141,7 @@ DUMMY_MAC = "02:00:00:00:00:00"
 
 @dataclass(frozen=True)
 class TrexHost:
-    """The generator's hardware. `pci`: its NIC's PCI address, as 0000:00:03.0; None if the kernel must drive the NIC."""
+    """The generator's hardware. `pci`: its NIC's PCI address, as 0000:00:03.0; None if the kernel must drive it."""
 
     cpus: int
     memory_mib: int
