@@ -133,8 +133,7 @@ def counted(
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
         if passage.lost_before + lost_behind == 0 and not passage.limited:
             break
-    problems = [passage.limited] if passage.limited else []
-    problems += _lost_before(passage, count)
+    problems = _problems(passage, count)
     if more := [name for name, number in arrived.items() if number > offered.get(name, 0)]:
         problems.append(f"more packets of {more[0]} arrived than were offered")
     # As many as may be the DUT's own, but if a class lacks no more than these, they may well be its packets.
@@ -158,7 +157,6 @@ def _deliver_recorded(
         passage, sent = play_recorded(nodes, spec.traffic_name, load, count, then=then)
         if passage.lost_before == 0 and not passage.limited:
             break
-    problems = [passage.limited] if passage.limited else []
     delivery = Delivery(
         intended_load=round(load, 1),
         sent=passage.sent,
@@ -167,16 +165,11 @@ def _deliver_recorded(
         returned=sent.returned,
         foreign=sent.foreign,
     )
-    return delivery, [*problems, *_lost_before(passage, count)]
+    return delivery, _problems(passage, count)
 
 
-def _lost_before(passage: Passage, count: int) -> list[str]:
-    problems = []
-    if passage.sent < count:
-        problems.append(f"the generator sent {passage.sent} of {count} packets")
-    if passage.lost_before:
-        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
-    return problems
+def _problems(passage: Passage, count: int) -> list[str]:
+    return [*([passage.limited] if passage.limited else []), *passage.unsent(count), *passage.losses()]
 
 
 def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[Passage, dict[str, int]]:

@@ -71,8 +71,7 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
         if not passage.lost_before:
             break
     else:
-        lost = f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT"
-        return with_losses(nodes, so_far, [lost])
+        return with_losses(nodes, so_far, passage.losses())
     counted = Delivery(
         intended_load=load,
         sent=passage.sent,
