@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The shell completes labs, cases and exercises, and one step puts `fwlab` on the PATH."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab init`: a whole folder or none, nothing of others is touched, and it says what comes next."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

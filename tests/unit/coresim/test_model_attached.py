@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The model beside a DUT: its file of counters, the description of the machine, the marks of the agent, its build."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The model's caches and TLBs: traces with known answers, the staircase of each core, and an independent model."""
 
-from __future__ import annotations
-
 import random
 from collections import OrderedDict
 

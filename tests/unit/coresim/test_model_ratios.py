@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Published figures beside those by instructions and by modelled cycles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

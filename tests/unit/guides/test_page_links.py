@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Links between the pages: each has a target, and the README leads to every guide."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of what has been run where."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`python -m tools`: publish a run, renew pages, measure how well figures repeat."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long a command takes is told before it starts, from what its cases took before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """results/LAB/published.json: a run of every case, in which later runs of some cases replace these."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
