@@ -50,9 +50,9 @@ class Passage:
         """That the generator did not send all of `count` packets; empty if it did."""
         return [f"the generator sent {self.sent} of {count} packets"] if self.sent < count else []
 
-    def losses(self, where: str = "on their way to the DUT") -> list[str]:
+    def losses(self, what: str = "packets were lost on their way to the DUT") -> list[str]:
         """How many packets were lost before the DUT; empty if none was."""
-        return [f"{self.lost_before} of {self.sent} packets were lost {where}"] if self.lost_before else []
+        return [f"{self.lost_before} of {self.sent} {what}"] if self.lost_before else []
 
 
 def nothing() -> None:

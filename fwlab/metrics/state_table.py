@@ -189,7 +189,7 @@ def track(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) ->
     for (name, flow), packets in nodes.store.five_tuples(spec.traffic_name, passage.sent).items():
         counted_of[name] += min(packets, flows.get(flow, 0))
     tracked = Tracked(offered=nodes.store.offered(spec.traffic_name, passage.sent), counted=dict(counted_of))
-    problems = [*passage.unsent(count), *passage.losses("before the DUT could track them")]
+    problems = [*passage.unsent(count), *passage.losses("packets were lost before the DUT could track them")]
     return with_losses(nodes, so_far.plus(StateTable(tracked_packets=tracked)), problems)
 
 
