@@ -16,7 +16,7 @@ from typing import ClassVar
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
-from fwlab.metrics.delivery import few_packets
+from fwlab.metrics.delivery import counted, first_plays
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.plays import failed, play, play_paced
 from fwlab.model.benchmarks import Benchmarks, TrialResult
@@ -220,7 +220,7 @@ def with_found(so_far: Measured, **more: object) -> Measured:
 
 
 def _light_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    light, problems = few_packets(session.nodes, spec)
+    light, problems = counted(session.nodes, spec, first_plays(session.nodes, spec))
     for name, offered in light.offered.items():
         share = light.delivered(name)
         if offered and share is not None and 0 < share < WHOLE:
