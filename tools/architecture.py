@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The picture of guides/architecture.md: which package imports which, as the code says."""
 
-import ast
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
+import grimp
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
@@ -22,7 +21,7 @@ def packages() -> Drawing:
     """
     root = find_project().root
     names = layers(root)
-    imports = {name: imported(root / "fwlab" / name) for name in names}
+    imports = imported()
     side = CELL_IN * len(names)
     drawing = Drawing(figsize=(NAMES_IN + side + 0.2, side + 1.1), layout="constrained")
     axes = drawing.subplots()
@@ -50,24 +49,11 @@ def layers(root: Path) -> list[str]:
     return next(list(one["layers"]) for one in contracts if one["type"] == "layers")
 
 
-def imported(package: Path) -> set[str]:
-    """The other packages of `fwlab` that any module of this one imports, in functions too."""
-    found: set[str] = set()
-    for module in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-            found.update(_packages_of(node))
-    return found - {package.name}
-
-
-def _packages_of(node: ast.AST) -> Iterable[str]:
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        module = node.module or ""
-        names = [f"{module}.{alias.name}" for alias in node.names] if module == "fwlab" else [module]
-    elif isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    else:
-        return
-    for name in names:
-        first, _, rest = name.partition(".")
-        if first == "fwlab" and rest:
-            yield rest.partition(".")[0]
+def imported() -> dict[str, set[str]]:
+    """By package of `fwlab`, the packages that any module of it imports, in functions too."""
+    graph = grimp.build_graph("fwlab", cache_dir=None)
+    found: dict[str, set[str]] = {}
+    for module in graph.modules - {"fwlab"}:
+        packages = (other.split(".")[1] for other in graph.find_modules_directly_imported_by(module) if "." in other)
+        found.setdefault(module.split(".")[1], set()).update(packages)
+    return {name: others - {name} for name, others in found.items()}

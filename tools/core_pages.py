@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What cog writes into guides/model.md: the reference cores, and tables of runs that were modelled on them."""
+"""What pages show of modelled cores: the reference cores, tables of runs that were modelled on them, and a picture."""
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fwlab_coresim.cores import ReferenceCore, reference_cores
-from fwlab_coresim.figures import HEADS, core_figures
+from fwlab_coresim.figures import HEADS, CoreFigures, core_figures
 from fwlab_coresim.functions import function_costs
 from fwlab_coresim.metric import counted
+from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
+from fwlab.report.formatting import digits
+from fwlab.report.plot import COLOURS
 from tools.core_ratios import modelled_cases
+from tools.markdown import block, table
 
 #: How the names of cores.yml are shown.
 SHOWN = {
@@ -41,26 +46,32 @@ _WAITS = {"load_wait": "loads", "fetch_wait": "fetches", "tlb_wait": "translatio
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 #: Columns of a function.
 _COSTS = ("instructions", "cycles", "memory", "branches", "locks")
+WIDTH_IN, BAR_IN, AROUND_IN = 8.0, 0.36, 1.3
+#: What a bar of the picture consists of, and its colour.
+PARTS = (
+    ("instructions, at full width", COLOURS[6]),
+    ("waits for caches, memory and translations", COLOURS[0]),
+    ("waits for mispredicted branches", COLOURS[1]),
+    ("locked instructions", COLOURS[3]),
+)
 
 
 def parameters() -> str:
     """The parameters of every core with their sources."""
     parts = []
     for name, core in reference_cores().items():
-        rows = [f"`{name}`: {core.title}.", "", "| parameter | value | source |", "|---|---|---|"]
-        rows += [f"| {SHOWN[key]} | {_value(core, key)} | {source} |" for key, source in core.sources.items()]
-        parts.append("\n".join(rows))
-    return _block("\n\n".join(parts))
+        rows = ((SHOWN[key], _value(core, key), source) for key, source in core.sources.items())
+        parts += [f"`{name}`: {core.title}.", table(("parameter", "value", "source"), rows)]
+    return block("\n\n".join(parts))
 
 
 def cases(lab: str) -> str:
     """The newest figures of every case of this lab that was modelled, core by core."""
-    parts = []
-    for core, found in modelled_cases(find_project(), lab).items():
-        rows = [f"| on `{core}` | {' | '.join(HEADS)} |", f"|---|{'---:|' * len(HEADS)}"]
-        rows += [f"| {one.case} | {' | '.join(one.cells())} |" for one in found.values()]
-        parts.append("\n".join(rows))
-    return _block("\n\n".join(parts))
+    tables = (
+        table((f"on `{core}`", *_right(HEADS)), ((one.case, *one.cells()) for one in found.values()))
+        for core, found in modelled_cases(find_project(), lab).items()
+    )
+    return block("\n\n".join(tables))
 
 
 def functions(lab: str, file: str, shown: int = 12) -> str:
@@ -68,14 +79,41 @@ def functions(lab: str, file: str, shown: int = 12) -> str:
     [run] = _runs(lab, (file,))
     [case] = run.cases
     costs = function_costs(case, run.testbed)
-    heads = ["function", "instructions", "cycles", "waits for memory", "for branches", "for locks"]
-    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-    sums = [sum(getattr(one, field) for one in costs) for field in _COSTS]
-    for one in costs[:shown]:
-        figures = " | ".join(f"{getattr(one, field):.0f}" for field in _COSTS)
-        rows.append(f"| `{one.name}` | {figures} |")
-    rows.append(f"| all {len(costs)} functions | {' | '.join(f'{value:,.0f}' for value in sums)} |")
-    return _block("\n".join(rows))
+    heads = ("instructions", "cycles", "waits for memory", "for branches", "for locks")
+    rows = [(f"`{one.name}`", *(f"{getattr(one, field):.0f}" for field in _COSTS)) for one in costs[:shown]]
+    sums = (sum(getattr(one, field) for one in costs) for field in _COSTS)
+    rows.append((f"all {len(costs)} functions", *(f"{value:,.0f}" for value in sums)))
+    return block(table(("function", *_right(heads)), rows))
+
+
+def cycles_of(lab: str, core: str, rows: Sequence[tuple[str, str]]) -> Drawing:
+    """A bar for each (case, words), from the lab's newest modelled figures of this core. Raises KeyError."""
+    cases = modelled_cases(find_project(), lab)[core]
+    found = [(words, cases[case]) for case, words in rows]
+    drawing = Drawing(figsize=(WIDTH_IN, AROUND_IN + BAR_IN * len(rows)), layout="constrained")
+    axes = drawing.subplots()
+    most = max(one.cycles for _, one in found)
+    for place, (_, one) in enumerate(found):
+        left = 0.0
+        for (_, colour), part in zip(PARTS, parts(one), strict=True):
+            axes.barh(place, part, left=left, height=0.62, color=colour, alpha=0.8)
+            left += part
+        words = f"{one.cycles:,.0f}, of {digits(one.instructions)} instructions"
+        axes.text(one.cycles + most * 0.01, place, words, va="center", fontsize=9)
+    axes.set_yticks(range(len(found)), [words for words, _ in found])
+    axes.invert_yaxis()
+    axes.set_xlim(0, most * 1.42)
+    axes.set_xlabel(f"cycles per packet, {core}")
+    for name, colour in PARTS:
+        axes.barh(0, 0, color=colour, alpha=0.8, label=name)
+    drawing.legend(loc="outside lower center", ncols=2, fontsize=9)
+    return drawing
+
+
+def parts(one: CoreFigures) -> tuple[float, float, float, float]:
+    """The cycles of each part of a bar, in the order of PARTS."""
+    waits = [one.cycles * share for share in (one.memory, one.branches, one.locks)]
+    return one.cycles - sum(waits), waits[0], waits[1], waits[2]
 
 
 def waits_moved(lab: str, file: str, case: str, shown: int = 8) -> str:
@@ -88,17 +126,15 @@ def waits_moved(lab: str, file: str, case: str, shown: int = 8) -> str:
             waits.setdefault(cost.name, [0.0] * len(measured))[number] = cost.memory
     most = sorted(waits.items(), key=lambda item: min(item[1]) - max(item[1]))[:shown]
     cycles = [figures.cycles for one in measured if (figures := core_figures(one, run)) is not None]
-    rows = [f"| function | {' | '.join(_ORDINALS[: len(measured)])} |", f"|---|{'---:|' * len(measured)}"]
-    rows += [f"| `{name}` | {' | '.join(f'{value:.1f}' for value in values)} |" for name, values in most]
-    rows.append(f"| cycles of the packet | {' | '.join(f'{value:,.1f}' for value in cycles)} |")
-    return _block("\n".join(rows))
+    rows = [(f"`{name}`", *(f"{value:.1f}" for value in values)) for name, values in most]
+    rows.append(("cycles of the packet", *(f"{value:,.1f}" for value in cycles)))
+    return block(table(("function", *_right(_ORDINALS[: len(measured)])), rows))
 
 
 def repeats(lab: str, plain: str, *files: str) -> str:
     """A run without the model and runs with it: how far apart their figures are, and how long the cases took."""
     without, *others = _runs(lab, (plain, *files))
-    heads = ["case", "instructions without", "with", "moved", "cycles", "apart", "time"]
-    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    rows = []
     for case in without.cases:
         pairs = [(run, found) for run in others if (found := run.case(case.id)) is not None]
         base = _by_clock(case, without)
@@ -109,16 +145,16 @@ def repeats(lab: str, plain: str, *files: str) -> str:
         shown = ", ".join(f"{one:,.0f}" for one in cycles)
         instructions = ", ".join(f"{one:,.1f}" for one in clocks)
         apart = max(cycles) / min(cycles) - 1
-        cells = [f"{base:,.1f}", instructions, f"{moved:.3%}", shown, f"{apart:.2%}", f"{times:.1f} times"]
-        rows.append(f"| {case.title} | {' | '.join(cells)} |")
-    return _block("\n".join(rows))
+        cells = (f"{base:,.1f}", instructions, f"{moved:.3%}", shown, f"{apart:.2%}", f"{times:.1f} times")
+        rows.append((case.title, *cells))
+    heads = ("instructions without", "with", "moved", "cycles", "apart", "time")
+    return block(table(("case", *_right(heads)), rows))
 
 
 def moved(lab: str, *files: str) -> str:
     """Cases that several runs have: their cycles, and how far apart the runs are in each kind of waiting."""
     runs = _runs(lab, files)
-    heads = ["case", "core", "cycles", "apart", *(f"{words}, apart" for words in _WAITS.values())]
-    rows = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
+    rows = []
     by_core: dict[str, list[Run]] = {}
     for run in runs:
         by_core.setdefault(run.testbed.core.name if run.testbed.core else "", []).append(run)
@@ -132,8 +168,9 @@ def moved(lab: str, *files: str) -> str:
             for wait in _WAITS:
                 values = [_waited(*pair, wait) for pair in found]
                 cells.append(f"{max(values) - min(values):.1f}")
-            rows.append(f"| {case.id} | {' | '.join(cells)} |")
-    return _block("\n".join(rows))
+            rows.append((case.id, *cells))
+    heads = ("cycles", "apart", *(f"{words}, apart" for words in _WAITS.values()))
+    return block(table(("case", "core", *_right(heads)), rows))
 
 
 def _waited(measured: Measured, run: Run, wait: str) -> float:
@@ -149,9 +186,8 @@ def _by_clock(measured: Measured, run: Run) -> float:
 def pages(file: str) -> str:
     """How the DUT's kernel maps its address space, of a file in results/model."""
     regions = json.loads((find_project().root / "results" / "model" / file).read_text())["regions"]
-    rows = ["| addresses of the kernel | pages of 2 MiB | of 4 KiB |", "|---|---:|---:|"]
-    rows += [f"| {name} | {found['large']:,} | {found['small']:,} |" for name, found in regions.items()]
-    return _block("\n".join(rows))
+    rows = ((name, f"{found['large']:,}", f"{found['small']:,}") for name, found in regions.items())
+    return block(table(("addresses of the kernel", "pages of 2 MiB:", "of 4 KiB:"), rows))
 
 
 def known(*files: str) -> str:
@@ -160,11 +196,11 @@ def known(*files: str) -> str:
     cores: dict[str, Any] = {}
     for file in files:
         cores |= json.loads((folder / file).read_text())["cores"]
-    rows = [f"| program | {' | '.join(f'`{name}`' for name in cores)} |", f"|---|{'---:|' * len(cores)}"]
-    for number, first in enumerate(next(iter(cores.values()))["programs"]):
-        cells = [_each(core["programs"][number]) for core in cores.values()]
-        rows.append(f"| {_titled(first['program'])} | {' | '.join(cells)} |")
-    return _block("\n".join(rows))
+    rows = (
+        (_titled(of_each_core[0]["program"]), *map(_each, of_each_core))
+        for of_each_core in zip(*(core["programs"] for core in cores.values()), strict=True)
+    )
+    return block(table(("program", *(f"`{name}`:" for name in cores)), rows))
 
 
 def _each(program: dict[str, Any]) -> str:
@@ -212,5 +248,6 @@ def _value(core: ReferenceCore, name: str) -> str:
     return str(value)
 
 
-def _block(text: str) -> str:
-    return f"\n{text}\n"
+def _right(heads: Iterable[str]) -> Iterator[str]:
+    """Of columns that are aligned to the right."""
+    return (f"{head}:" for head in heads)

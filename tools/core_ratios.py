@@ -12,6 +12,8 @@ from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
+from tools.markdown import block
+from tools.markdown import table as markdown_table
 from tools.published_ratios import Row, rows_of
 
 GLOB = "*-model-*.json"
@@ -91,28 +93,26 @@ def table() -> str:
     """Published, by instructions, by cycles of each core, each with its error."""
     rows = all_modelled_rows()
     cores = sorted({name for one in rows for name in one.cycles})
-    heads = ["source", "what", "our cases", "published", "instructions", *(f"cycles, `{name}`" for name in cores)]
-    lines = [f"| {' | '.join(heads)} |", f"|---|---|---|{'---:|' * (2 + len(cores))}"]
+    heads = ("source", "what", "our cases", "published:", "instructions:", *(f"cycles, `{name}`:" for name in cores))
+    cells = []
     for one in rows:
-        published = one.row.cells()[0]
-        cells = [_cell(one.instructions), *(_cell(one.cycles.get(name)) for name in cores)]
-        link = f"[{one.row.lab.split('-')[0]}](../labs/{one.row.lab}/README.md)"
-        words = [one.row.source, one.row.what, f"{one.row.cases} ({link})", published, *cells]
-        lines.append(f"| {' | '.join(words)} |")
-    return "\n" + "\n".join(lines) + "\n"
+        figures = [_cell(one.instructions), *(_cell(one.cycles.get(name)) for name in cores)]
+        words = (one.row.source, one.row.what, f"{one.row.cases} ({one.row.link})", one.row.cells()[0])
+        cells.append((*words, *figures))
+    return block(markdown_table(heads, cells))
 
 
 def losses(lab: str, base: str, *cases: str) -> str:
     """Ratios of these cases to one of the same lab, by instructions and by cycles of each core."""
     by_core = {name: found for name, found in modelled_cases(find_project(), lab).items() if base in found}
-    heads = ["case", "by instructions", *(f"by cycles of `{name}`" for name in by_core)]
-    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    rows = []
     for case in cases:
         both = [(found[base], found[case]) if case in found else None for found in by_core.values()]
         counted = next(one.instructions / two.instructions for one, two in filter(None, both))
         cells = [f"{pair[0].cycles / pair[1].cycles:.3g}" if pair else "" for pair in both]
-        lines.append(f"| `{case}` | {' | '.join([f'{counted:.3g}', *cells])} |")
-    return "\n" + "\n".join(lines) + "\n"
+        rows.append((f"`{case}`", f"{counted:.3g}", *cells))
+    heads = ("case", "by instructions:", *(f"by cycles of `{name}`:" for name in by_core))
+    return block(markdown_table(heads, rows))
 
 
 def nearer() -> str:
@@ -126,7 +126,7 @@ def nearer() -> str:
             f"By cycles of `{name}`, {nearer} of {len(moved)} figures come nearer to what was published, {farther} "
             f"move away, and {len(moved) - nearer - farther} stay where they are within {NEARER * 100:.0f} %."
         )
-    return "\n" + "\n".join(sentences) + "\n"
+    return block("\n".join(sentences))
 
 
 def _moved(instructions: Row, cycles: Row) -> float:

@@ -12,7 +12,6 @@ from fwlab.checkout.project import Project, display_path, find_project, is_measu
 from fwlab.judge.statistics import figure
 from fwlab.measure import saved_runs
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import cases_of_part
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
@@ -45,12 +44,6 @@ def figures_of(page: str, *cases: str) -> str:
 def quick_figures(lab_id: str) -> str:
     """The same for the cases that the lab marks as quick."""
     return _figures(find_project(), lab_id, lambda case: case.quick)
-
-
-def figures_of_part(page: str, part: str) -> str:
-    """The tables of the lab's newest figures, for the cases of this part. Raises BadInput for an unknown part."""
-    lab = load_lab(find_project(), Path(page).resolve().parent.name)
-    return figures_of(page, *lab.cases_named(cases_of_part(lab, part)))
 
 
 def figures_from(page: str, result: str) -> str:

@@ -8,41 +8,37 @@ from fwlab.checkout.project import find_project
 from fwlab.grading import confined
 from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
+from tools.markdown import block, table
 
 
 def times() -> str:
     """One row per grading of a class of thirty, the newest first."""
     folder = find_project().root / "results" / "grading"
     rows = [_row(path) for path in sorted(folder.glob("*-class-of-30*.json"), reverse=True)]
-    head = "| graded on | load average | rulesets | time | per ruleset |\n|---|---:|---:|---:|---:|"
-    return "\n".join(["", head, *rows, ""])
+    return block(table(("graded on", "load average:", "rulesets:", "time:", "per ruleset:"), rows))
 
 
-def _row(path: Path) -> str:
+def _row(path: Path) -> tuple[str, ...]:
     found = json.loads(path.read_text())
     measured = sum(mark["what"] != "not handed in" for mark in found["marks"])
     minutes, seconds = divmod(round(found["seconds"]), 60)
     each = found["seconds"] / measured
     when = found["date"] + (", interrupted once" if "parts_s" in found else "")
-    return f"| {when} | {found['load_average'][0]:.1f} | {measured} | {minutes} min {seconds} s | {each:.0f} s |"
+    return when, f"{found['load_average'][0]:.1f}", str(measured), f"{minutes} min {seconds} s", f"{each:.0f} s"
 
 
 def waits() -> str:
     """One row per measurement of the waits (`python -m tools waits`), the newest first."""
     found = sorted((find_project().root / "results").glob("lab*/*-waits.json"), reverse=True)
-    head = (
-        "| measured on | lab | load average before | `vagrant up`, booting | from saved states | one student graded |\n"
-        "|---|---|---:|---:|---:|---:|"
-    )
-    return "\n".join(["", head, *(_waited(path) for path in found), ""])
+    figures = ("load average before:", "`vagrant up`, booting:", "from saved states:", "one student graded:")
+    return block(table(("measured on", "lab", *figures), map(_waited, found)))
 
 
-def _waited(path: Path) -> str:
+def _waited(path: Path) -> tuple[str, ...]:
     waited = json.loads(path.read_text())
     times = [f"{waited[name]:.0f} s" for name in ("up_by_booting_s", "up_from_saved_state_s", "one_student_graded_s")]
     times[-1] += f", {len(waited['marks'])} exercises"
-    cells = [waited["started"][:10], path.parent.name, f"{waited['load_average'][0]:.1f}", *times]
-    return f"| {' | '.join(cells)} |"
+    return waited["started"][:10], path.parent.name, f"{waited['load_average'][0]:.1f}", *times
 
 
 def archive_limits() -> str:
@@ -59,8 +55,7 @@ def archive_limits() -> str:
             f"{one * confined.CLASS} to {one * confined.MAX_CLASS} s",
         ),
     ]
-    head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"
-    return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
+    return block(table(("limit of an archive", "of a student:", "of a class:"), rows))
 
 
 def student_limits() -> str:
@@ -71,5 +66,4 @@ def student_limits() -> str:
         ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
         ("Time on the machines for rulesets that cannot be measured", f"{STUDENT_S / 60:g} min"),
     ]
-    head = "| limit of one student | value |\n|---|---:|"
-    return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
+    return block(table(("limit of one student", "value:"), rows))

@@ -21,6 +21,7 @@ import matplotlib
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
+from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure, nanoseconds_per_packet
 from fwlab.measure.core_models import core_profile
 from fwlab.measure.saved_runs import load_run
@@ -29,12 +30,12 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.report.curves import Curve
 from fwlab.report.flame import flame
-from fwlab.report.formatting import cost_unit, digits
+from fwlab.report.formatting import digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
 from tools.architecture import packages
 from tools.calls import call
-from tools.core_plot import cycles_of
+from tools.core_pages import cycles_of
 from tools.figures import Median, medians, profiled, published_runs
 from tools.network_picture import network
 
@@ -132,7 +133,7 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
         measured = figure(found, METRICS["capacity"], run.testbed)
         if measured is None or not found.stacks:
             raise ValueError(f"no samples of {case}")
-        return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
+        return Flame(found.stacks, nanoseconds_per_packet(measured.median), clock_of(run.testbed).cost_unit)
 
     return {
         "curves": curves,

@@ -13,9 +13,8 @@ from fwlab.measure.saved_runs import latest_run, load_run, published_path
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import AddedCases, Conditions, Run
-from tools.history import untraceable
 from tools.pages import refresh
-from tools.results_index import write_index
+from tools.results_index import untraceable, write_index
 
 
 def publish_command(lab: LabName, run: SavedRun = None) -> None:

@@ -5,7 +5,7 @@ A case of lab.yml says what a document printed for it (`published`). A lab's pub
 and adds ratios to another case than the lab's baseline.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,11 +23,14 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.model import build_model
 from tools.figures import medians
+from tools.markdown import block, table
 
 FILE = "published.yml"
 NOT_KNOWN = "not known"
 #: Published figures have two or three digits: a smaller error than this is none.
 AGREES = 0.03
+#: Columns of a comparison.
+_COMPARED = ("what", "published:", "ours:", "order", "size:", "lab")
 
 
 class Comparison(Strict):
@@ -97,6 +100,11 @@ class Row:
         if self.at_most and self.published >= 1:
             return self.ours <= self.published * (1 + AGREES)
         return _ahead(self.ours) == _ahead(self.published)
+
+    @property
+    def link(self) -> str:
+        """To the lab's page, from one in guides/."""
+        return f"[{self.lab.partition('-')[0]}](../labs/{self.lab}/README.md)"
 
     def size(self) -> str:
         """By how much ours differs, in words for a table."""
@@ -234,28 +242,24 @@ def compared(page: str) -> str:
     """The ratios of the lab whose README.md `page` is, without reasons: its text has them."""
     project = find_project()
     lab = load_lab(project, Path(page).resolve().parent.name)
-    lines = ["| source | ratio | published | ours | our cases | order | size |", "|---|---|---:|---:|---|---|---:|"]
+    rows = []
     for row in rows_of(project, lab):
         if not row.unit:
             published, ours, *agreement = row.cells()
-            lines.append(_line([row.source, row.what, published, ours, row.cases, *agreement]))
-    return "\n" + "\n".join(lines) + "\n"
+            rows.append((row.source, row.what, published, ours, row.cases, *agreement))
+    return _table(("source", "ratio", "published:", "ours:", "our cases", "order", "size:"), rows)
 
 
 def of_figure(source: str, figure: str) -> str:
     """The rows that compare one printed figure of a source, without reasons."""
-    lines = ["| what | published | ours | order | size | lab |", "|---|---:|---:|---|---:|---|"]
     rows = (row for row in all_rows(find_project()) if (row.source, row.figure) == (source, figure))
-    lines.extend(_line([row.what, *row.cells(), _link(row)]) for row in rows)
-    return "\n" + "\n".join(lines) + "\n"
+    return _table(_COMPARED, ((row.what, *row.cells(), row.link) for row in rows))
 
 
 def of_source(source: str) -> str:
     """What all labs have of one source, with the reasons."""
-    lines = ["| what | published | ours | order | size | lab | why |", "|---|---:|---:|---|---:|---|---|"]
     rows = (row for row in all_rows(find_project()) if row.source == source)
-    lines.extend(_line([row.what, *row.cells(), _link(row), row.why]) for row in rows)
-    return "\n" + "\n".join(lines) + "\n"
+    return _table((*_COMPARED, "why"), ((row.what, *row.cells(), row.link, row.why) for row in rows))
 
 
 def summary() -> str:
@@ -273,9 +277,5 @@ def summary() -> str:
     )
 
 
-def _link(row: Row) -> str:
-    return f"[{row.lab.split('-')[0]}](../labs/{row.lab}/README.md)"
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |".replace("  |", " |")
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return block(table(heads, rows).replace("  |", " |"))

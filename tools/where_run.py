@@ -14,25 +14,25 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
 from fwlab.report import formatting
 from fwlab.testbed.link_kinds import LINKS
+from tools.markdown import block, table
 
 #: Testbed and accelerator, as results name them.
 MACHINES = (("virtual", "tcg"), ("virtual", "kvm"), ("real", "kvm"), ("real", "tcg"))
 #: A virtual testbed counts instructions, which KVM does not let QEMU do.
 IMPOSSIBLE = {("virtual", "kvm")}
-HEAD = "| testbed | links | DUT | last run | on | a figure of it | raw results |\n|---|---|---|---|---|---|---|"
+HEADS = ("testbed", "links", "DUT", "last run", "on", "a figure of it", "raw results")
 #: Classes of hosts that are emulated, in whole or in part (tests/nested_host, tests/arm64_host), in words.
 EMULATED = {"nested-host": "emulated", "arm64-host": "QEMU for arm64, emulated on"}
-NEVER = "| never | | | |"
 
 Setup = tuple[str, str, str, str]
 
 
 def where_run() -> str:
     """A table for guides/where-run.md: one row for each testbed, kind of link and DUT, whether it ever ran or not."""
-    return f"\n{table(find_project())}\n"
+    return block(setups_of(find_project()))
 
 
-def table(project: Project) -> str:
+def setups_of(project: Project) -> str:
     """The same for the results of any project. Raises BadInput for a file there that cannot be read."""
     newest: dict[Setup, tuple[Path, Run]] = {}
     for path, run in _published(project):
@@ -44,7 +44,8 @@ def table(project: Project) -> str:
     beds = [bed for bed in MACHINES if bed not in IMPOSSIBLE]
     setups = [(*bed, link, dut) for bed, link, dut in itertools.product(beds, LINKS, DUTS)]
     strays = sorted(setup for setup in newest if setup not in setups)
-    return "\n".join([HEAD, *(_row(project, setup, newest.get(setup)) for setup in [*setups, *strays])])
+    rows = (_row(project, setup, newest.get(setup)) for setup in [*setups, *strays])
+    return table(HEADS, rows).replace("  |", " |")
 
 
 def _rank(run: Run) -> tuple[bool, bool, str]:
@@ -60,17 +61,17 @@ def _published(project: Project) -> Iterator[tuple[Path, Run]]:
             yield path, run_in(text, display_path(project, path), "restore the file from git")
 
 
-def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
+def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> tuple[str, ...]:
     name, accelerator, link, dut = setup
-    what = f"| {name}, {accelerator.upper()} | {link} | {dut} "
+    what = (f"{name}, {accelerator.upper()}", link, dut)
     if found is None:
-        return what + NEVER
+        return *what, "never", "", "", ""
     path, run = found
     cores = f"{run.host.cores} core{'' if run.host.cores == 1 else 's'}"
     emulated = EMULATED.get(run.host.host_class or "", "")
     host = f"{emulated}{' ' if emulated else ''}{run.host.cpu.split('(')[0].split()[0]}, {cores}"
     where = f"{host}; {formatting.kernel(run.dut)}"
-    return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{display_path(project, path)}` |"
+    return *what, run.started[:10], where, _figure(run), f"`{display_path(project, path)}`"
 
 
 def _figure(run: Run) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from fwlab.model.declared import Frozen
+from fwlab.model.declared import Frozen, first_fault
 from fwlab.model.errors import BadInput
 from fwlab.model.results import TestbedFacts
 from fwlab_coresim.counts import Spent
@@ -146,11 +146,8 @@ def core_of(testbed: TestbedFacts) -> ReferenceCore | None:
     try:
         return ReferenceCore.model_validate(testbed.core.model_dump(exclude={"name"}))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part)[:40] for part in first["loc"])
-        raise BadInput(
-            f"{testbed.core.name}: not a core of this model: {place}: {first['msg']}", "fwlab run LAB"
-        ) from error
+        message = f"{testbed.core.name}: not a core of this model: {first_fault(error)}"
+        raise BadInput(message, "fwlab run LAB") from error
 
 
 def _cache(name: str, level: Cache) -> str:

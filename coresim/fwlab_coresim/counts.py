@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from fwlab.model.declared import Frozen
+from fwlab.model.declared import Frozen, first_fault
 from fwlab.model.errors import BadInput
 
 
@@ -71,6 +71,4 @@ def parsed(kind: type[Counts], found: Mapping[str, int]) -> Counts:
     try:
         return kind.model_validate(found)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part)[:40] for part in first["loc"])
-        raise BadInput(f"counts of another model of a core: {place}: {first['msg']}", "fwlab run LAB") from error
+        raise BadInput(f"counts of another model of a core: {first_fault(error)}", "fwlab run LAB") from error

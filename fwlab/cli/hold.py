@@ -19,6 +19,7 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
+from fwlab.cli.output import plain
 from fwlab.generator.selection import AUTO
 from fwlab.host.ssh import Ssh
 from fwlab.measure.context import RunContext
@@ -67,7 +68,7 @@ def hold_command(
             with terminal_lent(tell):
                 if not command:
                     words = f"{spec.id} is loaded; played: {played}. `exit` ends this shell and resets the DUT."
-                    err.print(words, markup=False, highlight=False, soft_wrap=True)
+                    plain(err, words)
                 status = Ssh(session.ssh_config, "dut").login(" ".join(command or []))
             tell(StepStarted("resetting the DUT"))
     raise typer.Exit(status if command else EXIT_PASS)

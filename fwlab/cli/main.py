@@ -43,6 +43,7 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
+from fwlab.cli.output import plain
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.student import task_command
 from fwlab.cli.tries import read_predictions
@@ -166,7 +167,7 @@ def check_command(
     told = tries.record(context, model, predictions)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)
     if not as_json:
-        out.print("\n".join(told), markup=False, highlight=False, soft_wrap=True)
+        plain(out, "\n".join(told))
     _exit_with(model.exercises)
 
 
@@ -249,9 +250,9 @@ def main(commands: typer.Typer = app) -> None:
         finally:
             sys.stdout.flush()
     except FwlabError as error:
-        err.print(f"fwlab: {error.message}", markup=False, highlight=False, soft_wrap=True)
+        plain(err, f"fwlab: {error.message}")
         if error.hint:
-            err.print(f"  next: {error.hint}", markup=False, highlight=False, soft_wrap=True)
+            plain(err, f"  next: {error.hint}")
         sys.exit(error.exit_code)
     except SystemExit as leaving:
         if leaving.code == EXIT_INTERRUPTED:  # typer turns Ctrl-C into this
@@ -265,7 +266,7 @@ def main(commands: typer.Typer = app) -> None:
         message = (
             f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror or error}"
         )
-        err.print(f"fwlab: {message}\n  next: df -h", markup=False, highlight=False, soft_wrap=True)
+        plain(err, f"fwlab: {message}\n  next: df -h")
         sys.exit(EXIT_USAGE)
 
 

@@ -107,7 +107,7 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
     for problem in row.problems:
         console.print(problem, style="yellow", highlight=False, markup=False)
     if cost is not None:
-        words = f"{formatting.digits(cost)} {formatting.cost_unit(run.testbed)}"
+        words = f"{formatting.digits(cost)} {clock_of(run.testbed).cost_unit}"
         console.print(f"{words}, {worth(sum(stacks.values()))}", highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("function", overflow="fold")
@@ -152,7 +152,7 @@ def _document(row: Row, run: Run) -> dict[str, Any]:
         "lab": run.lab,
         "case": row.id,
         "cost": cost,
-        "unit": formatting.cost_unit(run.testbed),
+        "unit": clock_of(run.testbed).cost_unit,
         "samples": sum(stacks.values()),
         "functions": [dataclasses.asdict(share) for share in shares(stacks)],
         "modelled": [dataclasses.asdict(one) for one in core.functions] if core is not None else [],

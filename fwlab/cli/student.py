@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A student's way through a lab: predict, start, hints, answers, the solution, the next step, and an own task."""
 
-import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +17,7 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli import completion
 from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number, run_context
-from fwlab.cli.output import plain
+from fwlab.cli.output import plain, print_json
 from fwlab.cli.tries import read_predictions, write_prediction
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import (
@@ -69,7 +67,7 @@ def status_command(
     found = [load_lab(project, name) for name in lab_ids(project)]
     documents = [_document(one, read_progress(one), *_sources(project, one)) for one in found]
     if as_json:
-        sys.stdout.write(json.dumps(documents, indent=1, allow_nan=False) + "\n")
+        print_json(documents)
         return
     for document in documents:
         exercises = document["exercises"]
@@ -85,8 +83,7 @@ def _one(project: Project, lab: Lab, as_json: bool) -> None:
     progress = read_progress(lab)
     predictions, questions, hints = _sources(project, lab)
     if as_json:
-        document = _document(lab, progress, predictions, questions, hints)
-        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+        print_json(_document(lab, progress, predictions, questions, hints))
         return
     out.print(Text(f"{lab.id}: {lab.title}", style="bold"))
     table = Table(box=None, pad_edge=False)
@@ -194,7 +191,11 @@ def answer_command(
             plain(out, f"{one.id:<20} {_answer_state(progress, one)}")
             out.print(Padding(Text(one.question.strip()), (0, 0, 0, 4)))
         return
-    chosen = _chosen_question(found, questions, question)
+    chosen = next((one for one in questions if one.id == question), None)
+    if chosen is None:
+        known = ", ".join(one.id for one in questions)
+        hint = f"fwlab answer {found.id}"
+        raise BadInput(f"the workbook of {found.id} has no question {question}; it has: {known}", hint)
     given = progress.answers.get(chosen.id)
     if value is None and why is None:
         plain(out, chosen.question.strip())
@@ -219,14 +220,6 @@ def answer_command(
         plain(out, f"  {chosen.why.strip()}")
     else:
         plain(out, "Your reason is in work/progress.yml, which you hand in.")
-
-
-def _chosen_question(lab: Lab, questions: list[Question], name: str) -> Question:
-    found = next((one for one in questions if one.id == name), None)
-    if found is None:
-        known = ", ".join(one.id for one in questions)
-        raise BadInput(f"the workbook of {lab.id} has no question {name}; it has: {known}", f"fwlab answer {lab.id}")
-    return found
 
 
 def _answered(given: Answer | None, value: float | None, expected: float | None, why: str | None) -> Answer:
@@ -418,9 +411,8 @@ def task_command(
         plain(out, f"{where}: {mine} (on the page: {page})")
     plain(out, f"{chosen.id}: the task of {printable(own.student)}; everything else is as on the page")
     if (found.folder / "work" / chosen.id).exists():
-        plain(
-            out, f"work/{chosen.id} was there before; if it has the start of another task, move it away and start again"
-        )
+        there = f"work/{chosen.id} was there before"
+        plain(out, f"{there}; if it has the start of another task, move it away and start again")
 
 
 def numbers_of(file: Path, lab: Lab, student: str) -> dict[str, Value]:

@@ -46,6 +46,8 @@ T = TypeVar("T")
 #: connections can take more than half a minute.
 BEGINNING = {"begun": 64, "patience_s": 60, "settle_s": 0.02}
 
+MATCH_LESS = "match the test traffic by address or interface, not everything"
+
 
 class AgentDut(AgentConversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
@@ -102,24 +104,20 @@ class AgentDut(AgentConversation, ABC):
         given = [self._given(file) for file in files]
         answer = self.ask("load", Loaded, timeout=1800, files=given, each=each, times=times, timed=timed)
         if "refused" in answer:
-            raise Refused(
-                with_line(answer["refused"], files), "correct the file and try again; the DUT is in its start state"
-            )
+            hint = "correct the file and try again; the DUT is in its start state"
+            raise Refused(with_line(answer["refused"], files), hint)
         # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
         self.ask("confirm", Confirmed, timeout=120, again=True)
         if not self.ask("confirm", Confirmed, timeout=120)["reached"]:
-            raise Refused(
-                "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
-                "match the test traffic by address or interface, not everything",
+            message = (
+                "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again"
             )
+            raise Refused(message, MATCH_LESS)
         return answer["seconds"]
 
     def must_admit_logins(self) -> None:
         if not self._ssh.greets():
-            raise Refused(
-                "the ruleset lets no new login in (SSH on the last NIC)",
-                "match the test traffic by address or interface, not everything",
-            )
+            raise Refused("the ruleset lets no new login in (SSH on the last NIC)", MATCH_LESS)
 
     def entries(self) -> int:
         return sum(self.ask("entries", Entries, timeout=600)["entries"].values())
@@ -191,9 +189,13 @@ class AgentDut(AgentConversation, ABC):
         if self._model is None:
             raise CannotMeasure("no model of a core watches the DUT", "fwlab profile LAB CASE --model CORE")
         places = self._model.places()
-        addresses = sorted(address for address in places if address)
-        names = self.ask("functions", Functions, timeout=600, addresses=addresses)["functions"]
-        return by_function(places, {PROGRAMS: "[programs]", **dict(zip(addresses, names, strict=True))})
+        addresses = sorted(address for address in places if address != PROGRAMS)
+        functions = self.ask("functions", Functions, timeout=600, addresses=addresses)["functions"]
+        names = {PROGRAMS: "[programs]", **dict(zip(addresses, functions, strict=True))}
+        sums: dict[str, Counter[str]] = {}
+        for address, counts in places.items():
+            sums.setdefault(names[address], Counter()).update(counts)
+        return {name: dict(counts) for name, counts in sums.items()}
 
     def received(self) -> list[tuple[int, int]]:
         counts = self.counters()
@@ -203,15 +205,13 @@ class AgentDut(AgentConversation, ABC):
         """The trials of the answer, each with what the model counted in it. Raises CannotMeasure if that differs."""
         answer = self.receive(Trials, timeout)
         kinds = answer["valid"], answer["unsaturated"], answer["perturbed"]
-        if self._model is None:
-            valid, unsaturated, perturbed = ([made(trial, None) for trial in kind] for kind in kinds)
-        else:
-            windows, trials = self._model.windows(), sum(map(len, kinds))
-            if trials != len(windows):
-                raise CannotMeasure(f"the DUT made {trials} trials, the model saw {len(windows)}", "run it again")
-            valid, unsaturated, perturbed = (
-                [made(trial, windows[trial["number"]]) for trial in kind] for kind in kinds
-            )
+        windows = None if self._model is None else self._model.windows()
+        trials = sum(map(len, kinds))
+        if windows is not None and trials != len(windows):
+            raise CannotMeasure(f"the DUT made {trials} trials, the model saw {len(windows)}", "run it again")
+        valid, unsaturated, perturbed = (
+            [made(trial, None if windows is None else windows[trial["number"]]) for trial in kind] for kind in kinds
+        )
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
     def _trial(self, found: TrialCounts, modelled: Counts | None) -> Trial:
@@ -239,16 +239,6 @@ class AgentDut(AgentConversation, ABC):
 
 #: The address under which all programs are counted.
 PROGRAMS = 0
-
-
-def by_function(places: Mapping[int, Counts], names: Mapping[int, str]) -> dict[str, Counts]:
-    """The sums of each count by name."""
-    sums: dict[str, Counts] = {}
-    for address, counts in places.items():
-        total = sums.setdefault(names[address], dict.fromkeys(counts, 0))
-        for count, value in counts.items():
-            total[count] += value
-    return sums
 
 
 def of_packets(sampled: Mapping[str, int], serving: Sequence[str], others: tuple[str, ...]) -> dict[str, int]:

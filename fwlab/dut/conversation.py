@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
+from fwlab.model.declared import first_fault
 from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
 
 T = TypeVar("T")
@@ -135,8 +136,6 @@ def validated(answer: dict[str, Any], wanted: type[T], operation: str) -> T:
     try:
         found: T = _adapter(cast("Hashable", wanted)).validate_python(answer)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        message = f"dut: the answer to {operation} is wrong at {place}: {first['msg']}"
+        message = f"dut: the answer to {operation} is wrong at {first_fault(error)}"
         raise CannotMeasure(message, "vagrant reload LAB") from error
     return found

@@ -29,30 +29,27 @@ def write_table(
     times_ns: Sequence[int] | np.ndarray | None = None,
     streams: Sequence[int] | np.ndarray | None = None,
     *,
-    loop_ns: int | None = None,
+    loop_ns: int = 0,
 ) -> None:
     """Write a frame table to `path`.
 
     frames    without frame check sequence; shorter ones are padded with zeros to 60 bytes
     times_ns  when each frame is due, from the start of a loop; must not decrease
-    streams   a stream id from 0 to 65535 for each frame, counted separately by the engine (default 0)
-    loop_ns   duration of a loop, greater than the last time (default: the last time plus the mean gap)
+    streams   a stream id for each frame, counted separately by the engine (default 0)
+    loop_ns   duration of a loop, greater than the last time; 0 for frames without times
 
     Raises BadInput naming the frame, CannotMeasure if the file cannot be written; then nothing is written.
     """
     count = len(frames)
     if not 1 <= count <= MAX_FRAMES:
         raise BadInput(f"{path}: {count} frames; a frame table holds 1 to {MAX_FRAMES}", "shorten the profile's cycle")
+    if streams is not None and np.max(streams) > MAX_STREAM:
+        raise BadInput(f"{path}: stream {np.max(streams)} is outside 0..{MAX_STREAM}", "declare fewer streams")
     records = np.zeros(count, RECORD)
     padded, records["length"], records["offset"] = _pack(path, frames)
-    records["stream"] = _column(path, "stream", streams, count, MAX_STREAM)
-    records["time_ns"] = _column(path, "time", times_ns, count, 2**63)
-    loop = 0
-    if times_ns is not None:
-        loop = _loop(path, records["time_ns"].astype(np.int64), loop_ns)
-    elif loop_ns:
-        raise BadInput(f"{path}: loop_ns of {loop_ns}, but frames without times", "give times_ns as well")
-    header = np.array([(MAGIC, VERSION, count, loop, len(padded))], HEADER)
+    records["stream"] = 0 if streams is None else streams
+    records["time_ns"] = 0 if times_ns is None else times_ns
+    header = np.array([(MAGIC, VERSION, count, loop_ns, len(padded))], HEADER)
     write_atomically(Path(path), header.tobytes() + records.tobytes() + padded, error=CannotMeasure)
 
 
@@ -76,36 +73,6 @@ def _pack(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], 
             f"{path}: {end >> 20} MiB of frames, more than {MAX_BYTES >> 20}", "play shorter or fewer frames"
         )
     return b"".join(places), lengths, offsets
-
-
-def _column(
-    path: Path | str, name: str, values: Sequence[int] | np.ndarray | None, count: int, highest: int
-) -> np.ndarray:
-    if values is None:
-        return np.zeros(count, np.int64)
-    if len(values) != count:
-        raise BadInput(f"{path}: {len(values)} {name}s for {count} frames", f"give one {name} per frame")
-    column = np.asarray(values, dtype=np.int64)
-    wrong = np.flatnonzero((column < 0) | (column > highest))
-    if wrong.size:
-        first = int(wrong[0])
-        raise BadInput(f"{path}: frame {first}: {name} {column[first]} is outside 0..{highest}", f"correct the {name}")
-    return column
-
-
-def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
-    decreasing = np.flatnonzero(np.diff(times) < 0)
-    if decreasing.size:
-        raise BadInput(
-            f"{path}: frame {int(decreasing[0]) + 1} is due before its predecessor", "sort the frames by time"
-        )
-    last = int(times[-1])
-    if loop_ns is None:
-        gap = (last - int(times[0])) // max(len(times) - 1, 1)
-        loop_ns = last + max(gap, 1)
-    if loop_ns <= last:
-        raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "increase loop_ns")
-    return loop_ns
 
 
 _ETHERNET = 1  # LINKTYPE_ETHERNET

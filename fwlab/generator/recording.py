@@ -8,7 +8,6 @@ that does not lead to its destination. What the DUT makes itself is neither: ARP
 RST of a rule that rejects.
 """
 
-import ipaddress
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from types import MappingProxyType
 import numpy as np
 
 from fwlab.traffic.classes import OTHER
+from fwlab.traffic.frames import Frames
+from fwlab.traffic.headers import read_headers, within
 
 PCAP_HEADER = 24
 RECORD = struct.Struct("<IIII")
@@ -29,8 +30,6 @@ _ETHERTYPE = 12
 _IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
 _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
-#: Where the destination address begins.
-_DESTINATION = {4: (_IPV4, 30), 6: (_IPV6, 38)}
 ICMP, IGMP, TCP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 58, 0, 4
 #: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
 ICMP_HEADER, QUOTED = 8, 28
@@ -161,20 +160,15 @@ def _ip_keys(packets: np.ndarray) -> np.ndarray:
     return _mixed(fixed)
 
 
-def ends_behind(heads: np.ndarray, behind: Sequence[Iterable[str]]) -> np.ndarray:
+def ends_behind(frames: Frames, behind: Sequence[Iterable[str]]) -> np.ndarray:
     """The number of the end that leads to each frame's destination, or ANY_END: int64 array of shape (n,).
 
     behind  for each end, the networks behind it
     """
-    found, kind = np.full(len(heads), ANY_END), _kinds(heads)
+    headers, found = read_headers(frames), np.full(len(frames), ANY_END)
     for end, networks in enumerate(behind):
-        for network in map(ipaddress.ip_network, networks):
-            ethertype, at = _DESTINATION[network.version]
-            address, mask = (
-                np.frombuffer(part.packed, dtype=np.uint8) for part in (network.network_address, network.netmask)
-            )
-            within = ((heads[:, at : at + len(mask)] & mask) == address).all(axis=1)
-            found[(kind == ethertype) & within] = end
+        for network in networks:
+            found[within(headers.version, headers.dst, network)] = end
     return found
 
 
@@ -217,11 +211,11 @@ class KnownFrames:
     """The frames of a traffic, with the class of each, to be recognised."""
 
     def __init__(
-        self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str], behind: Sequence[Iterable[str]] = ()
+        self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str], ends: np.ndarray | None = None
     ) -> None:
         """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
 
-        behind  the networks behind GENERATOR and behind SINK
+        ends  the end that leads to each frame's destination, as `ends_behind` gives it; not checked without it
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
@@ -229,7 +223,8 @@ class KnownFrames:
         self._keys, first, places, times = np.unique(
             frame_keys(heads), return_index=True, return_inverse=True, return_counts=True
         )
-        self._classes, self._ends = classes[first], ends_behind(heads[first], behind)
+        self._classes = classes[first]
+        self._ends = np.full(len(first), ANY_END) if ends is None else ends[first]
         self._frames, self._first, self._once = len(heads), first, times == 1
         if (self._classes[places] != classes).any():
             raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")

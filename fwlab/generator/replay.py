@@ -85,8 +85,6 @@ class ReplayPlayback:
 class Replay:
     """The engine `replay` of one session."""
 
-    name = "replay"
-
     def __init__(self, ssh: Ssh, device: str, *, emulated: bool = False) -> None:
         """`emulated`: the generator has an emulated CPU and a virtio NIC."""
         self._ssh = ssh
@@ -144,7 +142,7 @@ class Replay:
 class ReplayKind:
     """The engine `replay` in the registry."""
 
-    name, position, automatic = Replay.name, 2, True
+    name, position, automatic = "replay", 2, True
 
     def availability(self, project: Project) -> Availability:
         return Availability(True, "part of every generator image")

@@ -14,7 +14,7 @@ import numpy as np
 
 from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
-from fwlab.generator.recording import KEPT, KnownFrames
+from fwlab.generator.recording import KEPT, KnownFrames, ends_behind
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -161,10 +161,11 @@ class TrafficStore:
     def _recognised(self, traffic: str) -> KnownFrames:
         frames, classified, names = self.table(traffic).frames, self.classified(traffic), list(self._lab.classes)
         links = self._topology.links
-        behind = [links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]]
+        behind = links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]
+        ends = ends_behind(frames, behind)
         for kept in KEPT:
             try:
-                return KnownFrames(frames.matrix(kept), classified, names, behind)
+                return KnownFrames(frames.matrix(kept), classified, names, ends)
             except ValueError as error:
                 alike = error
         raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike

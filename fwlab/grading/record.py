@@ -23,7 +23,7 @@ from fwlab.grading.class_folder import NAME
 from fwlab.grading.similarity import Pair
 from fwlab.judge.verdicts import blamed
 from fwlab.model.check import Check
-from fwlab.model.declared import Frozen, Value
+from fwlab.model.declared import Frozen, Value, first_fault
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
@@ -373,10 +373,8 @@ def _read(where: str, line: bytes) -> Entry:
     try:
         return _ENTRY.validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part)[:40] for part in first["loc"])
-        what = f"{place}: {first['msg']}" if place else first["msg"]
-        raise BadInput(f"{where}: not a record of a grading: {what}", "restore the file, or grade again") from error
+        message = f"{where}: not a record of a grading: {first_fault(error)}"
+        raise BadInput(message, "restore the file, or grade again") from error
 
 
 def lab_files(project: Project, lab: Lab) -> dict[str, str]:

@@ -30,7 +30,6 @@ class VirtualFunction:
 
     address: str
     index: int
-    physical: str
     nic: str
     driver: str
     group: str | None
@@ -97,10 +96,8 @@ class Devices:
         if index is None:
             return None
         names = [path.name for where in ("net/*", "virtio*/net/*") for path in sorted(physical.glob(where))]
-        nic = names[0] if names else ""
-        return VirtualFunction(
-            address, int(index[1]), physical.name, nic, self._link(folder / "driver") or "", self.group(address)
-        )
+        driver = self._link(folder / "driver") or ""
+        return VirtualFunction(address, int(index[1]), names[0] if names else "", driver, self.group(address))
 
     def has_pci(self, address: str) -> bool:
         """Whether there is a PCI function at this address."""

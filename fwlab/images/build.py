@@ -163,7 +163,7 @@ class Builder:
     tarball   TRex for the generator's image; None: without
     base      the cloud image to start from; None: a base made from Debian packages
     freebsd   the image that dut-freebsd is made from; None: that box is not built
-    full      whether images with Linux get Debian's full kernel (see full_kernel.py)
+    full      whether images with Linux get Debian's full kernel
     tools     what a build needs on this host
     """
 
@@ -244,11 +244,6 @@ class Builder:
         self.say(f"{image}: built in {time.monotonic() - started:.0f} s, {record['size'] / 1e6:.0f} MB")
         return record
 
-    @property
-    def _kernel(self) -> dict[str, str]:
-        """The part of a content key that names the kernel; empty for the usual one."""
-        return {"kernel": FULL} if self.full else {}
-
     def _tarball_for(self, image: str) -> Tarball | None:
         """Only the generator contains TRex."""
         return self.tarball if image == "generator" else None
@@ -302,7 +297,7 @@ class Builder:
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
         """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
-        key = base_key(self.project.root, image, base_settings(None) | self._kernel)
+        key = base_key(self.project.root, image, key_settings(None, full=self.full, freebsd=None, trex=None))
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
         if cached(directory / BASE_DISK) and (directory / "initrd.img").exists():
             return directory

@@ -126,15 +126,9 @@ class FreebsdImage:
 
     def disk(self, cache: Path, work: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> Path:
         """The disk, verified and unpacked into `work`. Raises SourceError; nothing is left then."""
-        file = self._file(self.sha256)
+        kept = cache / "downloads" / f"{self.sha256}.freebsd"
         try:
-            if file.path is not None:
-                file.verify_in_place(file.path)
-                packed = file.path
-            else:
-                packed = cache / "downloads" / f"{self.sha256}.freebsd"
-                if not file.is_at(packed):
-                    file.fetch(packed, say, lambda _: None, stopped)
+            packed = self._file(self.sha256).obtained(kept, say, lambda _: None, stopped)
         except BuildError as error:
             raise SourceError(error.message, error.hint) from error
         disk = work / "freebsd.img"

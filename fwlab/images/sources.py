@@ -56,6 +56,25 @@ class PublishedFile:
             return None
         return Path(unquote(urlsplit(self.url).path) if scheme == "file" else self.url).expanduser().absolute()
 
+    def obtained(
+        self,
+        kept: Path,
+        say: Callable[[str], None],
+        check: Callable[[Path], object],
+        stopped: Callable[[], bool],
+    ) -> Path:
+        """The verified file that passes `check`: where its address says if that is a path, else downloaded to `kept`.
+
+        Raises BuildError.
+        """
+        if self.path is None:
+            if not self.is_at(kept):
+                self.fetch(kept, say, check, stopped)
+            return kept
+        self.verify_in_place(self.path)
+        check(self.path)
+        return self.path
+
     def is_at(self, path: Path) -> bool:
         """Whether `path` has this file's content."""
         return path.is_file() and self._sum(path) == self.digest
@@ -158,21 +177,15 @@ class CloudImage:
         error. Raises BuildError.
         """
         file = self._file
-        if file.path is not None:
-            file.verify_in_place(file.path)
-            check_disk(file.path, file.url)
-            return file.path
         kept = cache / "downloads" / f"{file.digest}.img"
         with locked(cache / "locks" / f"base-{file.digest[:12]}", stopped):
             if self._refused is not None:
                 raise self._refused
-            if not file.is_at(kept):
-                try:
-                    file.fetch(kept, say, lambda draft: check_disk(draft, file.url), stopped)
-                except BuildError as error:
-                    self._refused = error
-                    raise
-        return kept
+            try:
+                return file.obtained(kept, say, lambda found: check_disk(found, file.url), stopped)
+            except BuildError as error:
+                self._refused = error
+                raise
 
     @property
     def checksum(self) -> str:

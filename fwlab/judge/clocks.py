@@ -45,9 +45,11 @@ class DutClock(ABC):
     def scatter(self, found: Figure) -> float | None:
         """What is shown next to the median, as a share of it; None if there are too few trials for it."""
 
-    @abstractmethod
     def scatter_in_words(self, found: Figure) -> str:
-        """The same for a progress line; empty if there is nothing to say."""
+        """For a progress line: how far trials lie apart, or of how many packets a single one's share is."""
+        if found.several:
+            return f"spread {found.spread:.2%}"
+        return "" if found.counts is None else f"{found.counts[0]:,} of {found.counts[1]:,} packets"
 
     @abstractmethod
     def extent(self, found: Figure) -> tuple[float, float] | None:
@@ -80,9 +82,6 @@ class InstructionClock(DutClock):
     def scatter(self, found: Figure) -> float | None:
         return found.spread
 
-    def scatter_in_words(self, found: Figure) -> str:
-        return spread_in_words(found)
-
     def extent(self, found: Figure) -> tuple[float, float] | None:
         return found.low, found.high
 
@@ -110,7 +109,7 @@ class HostClock(DutClock):
 
     def scatter_in_words(self, found: Figure) -> str:
         if found.uncertainty is None:
-            return spread_in_words(found)
+            return super().scatter_in_words(found)
         return f"{CONFIDENCE:.0%} interval {found.uncertainty:.2%} wide"
 
     def extent(self, found: Figure) -> tuple[float, float] | None:
@@ -134,13 +133,6 @@ def too_far_apart(found: Figure, most: float, limit: str = "can be judged") -> l
     if found.spread <= most:
         return []
     return [f"the trials are {found.spread:.1%} apart; at most {most:.0%} {limit}"]
-
-
-def spread_in_words(found: Figure) -> str:
-    """How far trials lie apart, or of how many packets a single one's share is."""
-    if found.several:
-        return f"spread {found.spread:.2%}"
-    return "" if found.counts is None else f"{found.counts[0]:,} of {found.counts[1]:,} packets"
 
 
 CLOCKS: Final[Mapping[Clock, DutClock]] = MappingProxyType({"instructions": InstructionClock(), "host": HostClock()})

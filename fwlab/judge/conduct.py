@@ -100,12 +100,10 @@ def changes_of_limits(checks: Iterable[Check], measured: Measured) -> dict[str, 
     flood, plays = measured.flood, measured.paced
     if flood is None or not flood.sent or not flood.taken or not plays:
         return {}
-    survival = [check for check in checks if check.traffic_class]
-    taken = {
-        str(c.traffic_class): flood.taken * flood.offered.get(str(c.traffic_class), 0) / flood.sent for c in survival
-    }
+    survival = [(check.traffic_class, check.between) for check in checks if check.traffic_class]
+    taken = {name: flood.taken * flood.offered.get(name, 0) / flood.sent for name, _ in survival}
     trials = [trial for play in plays for trial in play.trials]
-    alive = [str(check.traffic_class) for check in survival if check.between[0] > 0]
+    alive = [name for name, (least, _) in survival if least > 0]
     expected = 0.0
     for name in alive:
         came = sum(trial.offered.get(name, 0) for trial in trials)
@@ -113,12 +111,10 @@ def changes_of_limits(checks: Iterable[Check], measured: Measured) -> dict[str, 
     arrived = sum(flood.arrived.get(name, 0) for name in alive)
     found = {}
     if arrived < LIVES * expected - DEVIATIONS * math.sqrt(expected):
-        share = arrived / expected
-        found[ALL_CLASSES] = (
-            f"of what must survive, {share:.0%} of what passes at the exercise's load passes in the flood"
-        )
-    for check in survival:
-        name, most = str(check.traffic_class), check.between[1] * taken[str(check.traffic_class)]
+        part = f"{arrived / expected:.0%} of what passes at the exercise's load"
+        found[ALL_CLASSES] = f"of what must survive, {part} passes in the flood"
+    for name, (_, share) in survival:
+        most = share * taken[name]
         if flood.arrived.get(name, 0) > most + _allowed(most, SYSTEMATIC):
             found[name] = f"it lets through {name} in the flood and not at the exercise's load"
     return found
@@ -190,9 +186,9 @@ def untracked_in_flood(measured: Measured) -> str | None:
     if sum(light.counted.values()) < WHOLE * sum(light.offered.values()):
         return None
     share = states.counted / states.flooded
-    return (
-        f"it tracks {share:.0%} of the packets in the flood and all of them at a light load" if share < LIVES else None
-    )
+    if share >= LIVES:
+        return None
+    return f"it tracks {share:.0%} of the packets in the flood and all of them at a light load"
 
 
 def doubts(measured: Measured) -> list[str]:
@@ -200,9 +196,8 @@ def doubts(measured: Measured) -> list[str]:
     flood = measured.flood
     if flood is None or not flood.sent_on or _missed(flood) <= MISSED * flood.sent_on:
         return []
-    return [
-        f"the sink counted {sum(flood.arrived.values())} of {flood.sent_on} packets that the DUT sent on in the flood"
-    ]
+    counted = sum(flood.arrived.values())
+    return [f"the sink counted {counted} of {flood.sent_on} packets that the DUT sent on in the flood"]
 
 
 def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:

@@ -77,18 +77,18 @@ class Figure:
         return (high - low) / self.median if self.median else 0.0
 
 
-def median_interval(values: list[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+def median_interval(values: list[float]) -> tuple[float, float] | None:
     """The confidence interval of the median by order statistics, whatever the values' distribution.
 
     The k-th smallest and the k-th largest of n values enclose the median unless fewer than k values lie on one side of
-    it, and that number is binomial (n, 1/2). The largest k that gives the confidence is taken. None below 6 values
-    for 95 %. (David and Nagaraja, Order Statistics, section 7.1.)
+    it, and that number is binomial (n, 1/2). The largest k that gives CONFIDENCE is taken. None below 6 values.
+    (David and Nagaraja, Order Statistics, section 7.1.)
     """
     ranked, count = sorted(values), len(values)
     outside, rank = 0.0, 0
     while rank < count // 2:
         outside += 2 * math.comb(count, rank) / 2**count
-        if outside > 1 - confidence:
+        if outside > 1 - CONFIDENCE:
             break
         rank += 1
     return (ranked[rank - 1], ranked[count - rank]) if rank else None
@@ -105,9 +105,9 @@ def binomial_interval(counted: int, of: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def fewest_values(confidence: float = CONFIDENCE) -> int:
-    """How many values an interval with this confidence needs at least."""
-    return 1 + math.ceil(-math.log2(1 - confidence))
+def fewest_values() -> int:
+    """How many values such an interval of the median needs at least."""
+    return 1 + math.ceil(-math.log2(1 - CONFIDENCE))
 
 
 def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_class: str = "") -> Figure | None:

@@ -172,7 +172,7 @@ def verdict_on(
     reasons = doubted(measured, metric, run)
     if (paired or base is None) and not clear and metric.least_busy is not None:
         reasons += _scattered(paired or own, run)
-    own_reasons = list(dict.fromkeys(reasons))
+    own_reasons = set(reasons)
     if base is not None:
         reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric, run)]
     if own is None or (base is not None and base_figure is None):
@@ -181,20 +181,17 @@ def verdict_on(
     if base is not None and base_figure is not None and base_figure.median == 0:
         reasons.append(f"{base.id}: {metric.name} is zero, so there is no ratio to it")
     reasons += metric.reservations(measured)
-    if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.ranges != "portable":
-        reasons.append("this range holds on the virtual testbed only")
-    if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.applies_to(run.dut.kernel):
-        reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
-    reasons = list(dict.fromkeys(reasons))
-    if (
-        reasons
-        and measured.fine_without
-        and own_reasons == reasons
-        and all(_may_be_the_rulesets(r, measured, run) for r in reasons)
-    ):
-        return verdict(Outcome.FAIL, BLAME.format("; ".join(reasons)))
+    if isinstance(rule, Check) and base is None and metric.needs_clock:
+        if run.testbed.ranges != "portable":
+            reasons.append("this range holds on the virtual testbed only")
+        if not rule.applies_to(run.dut.kernel):
+            reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
+    said = "; ".join(dict.fromkeys(reasons))
+    blamable = own_reasons == set(reasons) and all(_may_be_the_rulesets(one, measured, run) for one in reasons)
+    if reasons and blamable and measured.fine_without:
+        return verdict(Outcome.FAIL, BLAME.format(said))
     if reasons or own is None:
-        return verdict(Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(reasons)))
+        return verdict(Outcome.INCONCLUSIVE, said)
     value = paired.median if paired else own.median if base_figure is None else own.median / base_figure.median
     if between[0] <= value <= between[1]:
         return verdict(Outcome.PASS, rule.passed, value)
@@ -203,12 +200,11 @@ def verdict_on(
 
 def _clear(own: Figure | None, base_figure: Figure | None, between: Range, run: Run) -> bool:
     """Whether every value that such trials could have had lies on the same side of each bound."""
-    reach = _reach(own, run)
+    reach, other = _reach(own, run), _reach(base_figure, run)
     if reach is None:
         return False
     low, high = reach
     if base_figure is not None:
-        other = _reach(base_figure, run)
         if other is None or other[0] <= 0:
             return False
         low, high = low / other[1], high / other[0]
@@ -217,9 +213,7 @@ def _clear(own: Figure | None, base_figure: Figure | None, between: Range, run: 
 
 def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
     """How far such trials could reach: all of them, or the median's interval where the clock is the host's."""
-    if own is None:
-        return None
-    found = clock_of(run.testbed).extent(own)
+    found = clock_of(run.testbed).extent(own) if own is not None else None
     if found is None:
         return None
     margin = CLEAR_OF_BOUND * (found[1] - found[0])

@@ -15,7 +15,7 @@ from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
 from fwlab.metrics.capacity import CAPACITY, GENERATOR_RATE
 from fwlab.metrics.registry import METRICS
-from fwlab.model.declared import Identifier, Strict
+from fwlab.model.declared import Identifier, Strict, first_fault
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Accelerator, Measured, Run
 
@@ -108,7 +108,8 @@ def load_host_class(project: Project) -> HostClass | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise BadInput(f"{display_path(project, path)}: {_fault(error)}", COMMAND.format(name="NAME")) from error
+        fault = first_fault(error) if isinstance(error, ValidationError) else error.strerror
+        raise BadInput(f"{display_path(project, path)}: {fault}", COMMAND.format(name="NAME")) from error
 
 
 def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tuple[Run, list[str]]:
@@ -120,11 +121,8 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
         return run, []
     reasons = found.stale(Setup.of(run), now)
     if reasons:
-        return run, [
-            f"the calibration of {found.name} is stale: {'; '.join(reasons)}. {COMMAND} renews it".format(
-                name=found.name
-            )
-        ]
+        again = COMMAND.format(name=found.name)
+        return run, [f"the calibration of {found.name} is stale: {'; '.join(reasons)}. {again} renews it"]
     host = {"host_class": run.host.host_class or found.name, "ceiling_pps": found.ceiling}
     return run.model_copy(update={"host": run.host.model_copy(update=host)}), []
 
@@ -149,11 +147,3 @@ def host_class_of(name: str, run: Run, measured: Measured) -> HostClass:
 def write_host_class(project: Project, found: HostClass) -> Path:
     """Write the file. Raises BadInput if that is not possible."""
     return write_atomically(path_of(project), found.model_dump_json(indent=1) + "\n")
-
-
-def _fault(error: OSError | ValidationError) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -46,21 +46,15 @@ def open_nodes(
     """
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
-    engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
-    sink = BothEnds(
-        *(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev),
-        *(machines.ssh("generator"), topology.end(FIRST_LINK, "generator").dev),
-    )
-    forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
-    link_ports = (
-        topology.link_port(context.machines_lab.number, FIRST_LINK, "dut"),
-        topology.link_port(context.machines_lab.number, LAST_LINK, "dut"),
-    )
-    ends = topology.end(FIRST_LINK, "generator").mac, topology.end(LAST_LINK, "sink").mac
+    to_dut, to_generator, to_sink = (machines.ssh(node) for node in ("dut", "generator", "sink"))
+    first, last = topology.end(FIRST_LINK, "generator"), topology.end(LAST_LINK, "sink")
+    engine = engines.make(choice, to_generator, topology, machines.testbed)
+    sink = BothEnds(to_sink, last.dev, to_generator, first.dev)
+    number = context.machines_lab.number
+    forwarded = topology.ports.address, topology.ssh_port(number, "dut")
+    link_ports = topology.link_port(number, FIRST_LINK, "dut"), topology.link_port(number, LAST_LINK, "dut")
     throttle = machines.throttle()
-    endpoints = engines.make_tcp_endpoints(
-        choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
-    )
+    endpoints = engines.make_tcp_endpoints(choice, to_generator, to_sink, topology, machines.testbed)
 
     cannot_start: list[CannotStart] = []
 
@@ -76,20 +70,18 @@ def open_nodes(
             raise
 
     system = dut_system(topology.nodes["dut"].system)
-    dut = system.connect(machines.ssh("dut"), devices)
-    others = [machines.ssh("generator"), machines.ssh("sink")]
-    recovery = Recovery(
-        dut, machines.ssh("dut"), lambda: Snapshot(*forwarded), others, lambda line: tell(LogLine(line))
-    )
+    dut = system.connect(to_dut, devices)
+    others = [to_generator, to_sink]
+    recovery = Recovery(dut, to_dut, lambda: Snapshot(*forwarded), others, lambda line: tell(LogLine(line)))
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(recovery))
         stack.enter_context(contextlib.closing(engine))
         dut.install()
         if context.untrusted:
-            recovery.save_installed()
+            recovery.save()
         # Both while the agent starts, which takes longest. Earlier they would delay it on a host with two cores.
         pool = stack.enter_context(ThreadPoolExecutor())
-        ready = [pool.submit(machines.ssh("generator").prepare), pool.submit(sink.absorb_all, context.lab.classes)]
+        ready = [pool.submit(to_generator.prepare), pool.submit(sink.absorb_all, context.lab.classes)]
         stack.enter_context(dut)
         if model is not None:
             dut.watched_by(model)
@@ -97,7 +89,7 @@ def open_nodes(
         for prepared in ready:
             prepared.result()
         ns_per_instruction, pacing, recording = _own_time(
-            machines, topology, dut, PacedLoad(*forwarded, link_ports, ends)
+            machines, topology, dut, PacedLoad(*forwarded, link_ports, (first.mac, last.mac))
         )
         nodes = Nodes(
             dut=dut,
@@ -112,7 +104,7 @@ def open_nodes(
             restore=recovery.restore,
             clock=machines.testbed.kind.clock,
             tell=tell,
-            echo=EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
+            echo=EchoProbes(to_generator, last.ipv4.split("/")[0]).send,
             ns_per_instruction=ns_per_instruction,
             pacing=pacing,
             recording=recording,

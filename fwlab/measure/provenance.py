@@ -111,7 +111,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def host_facts(host_class: str | None = None) -> HostFacts:
+def host_facts() -> HostFacts:
     """Facts about the host, without anything that names a person or a place."""
     release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
     return HostFacts(
@@ -123,7 +123,7 @@ def host_facts(host_class: str | None = None) -> HostFacts:
         qemu=qemu_version() if shutil.which(QEMU) else "not installed",
         libvirt=_libvirt_version(),
         load_average=os.getloadavg()[0],
-        host_class=host_class or os.environ.get("FWLAB_HOST_CLASS"),
+        host_class=os.environ.get("FWLAB_HOST_CLASS"),
     )
 
 

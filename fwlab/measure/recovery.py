@@ -38,14 +38,11 @@ class Recovery:
         if left:
             self._tell(f"the DUT is not in its start state, and is saved as it is: {'; '.join(left)}")
         self._dut.close()
-        self._save()
+        self.save()
         self._dut.open()
 
-    def save_installed(self) -> None:
-        """Like `prepare`, once the agent is installed and before it runs: it need not be ended and started again."""
-        self._save()
-
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Like `prepare`, while no agent runs: it need not be ended and started again."""
         self._tried = True
         # A connection that is open in the saved state would hang forever in the restored machine.
         self._ssh.close()

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fwlab.checkout.project import Project
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import first_fault
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -96,7 +97,8 @@ def run_in(text: bytes | str, name: str, hint: str) -> Run:
     try:
         run = Run.model_validate_json(text, context={"metrics": METRICS})
     except ValidationError as error:
-        raise BadInput(f"{name}: not a run of fwlab{_where(error)}", hint) from error
+        no_json = error.errors()[0]["type"] == "json_invalid"
+        raise BadInput(f"{name}: not a run of fwlab" + ("" if no_json else f": {first_fault(error)}"), hint) from error
     for place, number in _numbers(run.model_dump(mode="python"), ""):
         if not (number == 0 or MIN_NUMBER <= abs(number) <= MAX_NUMBER):
             raise BadInput(f"{name}: not a run of fwlab: {place}: {number} is out of range", hint)
@@ -105,16 +107,6 @@ def run_in(text: bytes | str, name: str, hint: str) -> Run:
         what = f"testbed.ns_per_instruction: {scale} is not above 0"
         raise BadInput(f"{name}: not a run of fwlab: {what}", hint)
     return run
-
-
-def _where(error: ValidationError) -> str:
-    """The first fault with its place; nothing for a file that is not JSON."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        return ""
-    place = ".".join(str(part)[:40] for part in first["loc"])
-    what = first["msg"].removeprefix("Value error, ")
-    return f": {place}: {what}" if place else f": {what}"
 
 
 def _numbers(data: object, place: str) -> Iterator[tuple[str, int | float]]:

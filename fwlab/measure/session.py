@@ -94,25 +94,22 @@ class Session:
             if why is not None:
                 raise CannotMeasure(why, f"vagrant destroy -f {lab}, then the same command with --testbed real")
         for spec in specs:
-            why = self._lacks_nic(spec)
-            if why is not None:
-                raise CannotMeasure(f"{spec.id}: {why}", "see `NICs besides the usual one` in guides/links.md")
-            why = self._too_few_cpus(spec)
-            if why is not None:
-                again = "then the same command with --testbed real"
-                hint = f"vagrant destroy -f {lab}, export FWLAB_DUT_CPUS={spec.cpus}, {again}"
+            if lacks := self._lacks(spec):
+                why, hint = lacks
                 raise CannotMeasure(f"{spec.id}: {why}", hint)
 
-    def _too_few_cpus(self, spec: MeasurementSpec) -> str | None:
-        there = self.run.dut.cpus
-        return f"it needs a DUT with {spec.cpus} CPUs, this one has {there}" if there < spec.cpus else None
-
-    def _lacks_nic(self, spec: MeasurementSpec) -> str | None:
-        there = self.run.dut.nics
-        if spec.nic is None or spec.nic in there:
-            return None
-        has = ", ".join(there) or "none"
-        return f"it needs the NIC {spec.nic}; apart from the usual NIC, this DUT and its kernel have {has}"
+    def _lacks(self, spec: MeasurementSpec) -> tuple[str, str] | None:
+        """What the DUT lacks for this measurement, and what to do about it; None if it lacks nothing."""
+        dut = self.run.dut
+        if dut.cpus < spec.cpus:
+            again = f"export FWLAB_DUT_CPUS={spec.cpus}, then the same command with --testbed real"
+            hint = f"vagrant destroy -f {self.context.machines_lab.id}, {again}"
+            return f"it needs a DUT with {spec.cpus} CPUs, this one has {dut.cpus}", hint
+        if spec.nic is not None and spec.nic not in dut.nics:
+            has = ", ".join(dut.nics) or "none"
+            why = f"it needs the NIC {spec.nic}; apart from the usual NIC, this DUT and its kernel have {has}"
+            return why, "see `NICs besides the usual one` in guides/links.md"
+        return None
 
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
@@ -121,8 +118,9 @@ class Session:
         """
         found = []
         for spec in specs:
-            clock = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock)
-            why = clock or self._too_few_cpus(spec) or self._lacks_nic(spec)
+            why = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock)
+            if why is None and (lacks := self._lacks(spec)):
+                why, _ = lacks
             if why is None:
                 found.append(spec)
             else:

@@ -8,11 +8,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from fwlab.generator.protocol import TcpEndpoints, traffic_guard
 from fwlab.metrics.measurement import Nodes, link_counters
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Warned
 
 #: Packets per real second, at most, and at most this share of what the DUT processes in a real second; at least one.
@@ -89,36 +89,28 @@ def _visitors(nodes: Nodes, connections: Connections) -> Iterator[str]:
             pps = min(MAX_PPS, connections.background_pps or MAX_PPS)
             stack.enter_context(_packets(nodes, pps))
             words = f" and {pps:.0f} packets per second of {background}"
-        visits = _Visits(stack.enter_context(nodes.tcp(connections)))
+        endpoints = stack.enter_context(nodes.tcp(connections))
         before = link_counters(nodes)[0]
-        stack.enter_context(visits)
+        visiting = stack.enter_context(_visits(endpoints))
         end = time.monotonic() + PATIENCE_S
-        while link_counters(nodes)[0] == before and visits.is_alive() and time.monotonic() < end:
+        while link_counters(nodes)[0] == before and not visiting.done() and time.monotonic() < end:
             time.sleep(LOOK_S)
         yield words
 
 
-class _Visits(threading.Thread):
-    """Connections at a low rate, opened in pieces until the context ends. Raises the client's error then, if any."""
+@contextlib.contextmanager
+def _visits(endpoints: TcpEndpoints) -> Iterator[Future[None]]:
+    """Connections at a low rate, opened in pieces while the context is open. Raises the client's error at its end."""
+    ended = threading.Event()
 
-    def __init__(self, endpoints: TcpEndpoints) -> None:
-        super().__init__(daemon=True)
-        self._endpoints, self._ended, self._error = endpoints, threading.Event(), None
+    def visit() -> None:
+        while not ended.is_set():
+            endpoints.at_rate(CPS, int(CPS * PIECE_S))
 
-    _error: CannotMeasure | None
-
-    def run(self) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        visiting = pool.submit(visit)
         try:
-            while not self._ended.is_set():
-                self._endpoints.at_rate(CPS, int(CPS * PIECE_S))
-        except CannotMeasure as error:
-            self._error = error
-
-    def __enter__(self) -> None:
-        self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._ended.set()
-        self.join()
-        if kind is None and self._error is not None:
-            raise self._error
+            yield visiting
+        finally:
+            ended.set()
+    visiting.result()

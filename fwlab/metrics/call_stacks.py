@@ -112,12 +112,8 @@ def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     playback.stop()
     stacks = nodes.dut.read_stacks()
     seen = sum(stacks.values())
-    few = (
-        [f"the DUT was sampled {seen} times at work; at least {MIN_SAMPLES} say something"]
-        if seen < MIN_SAMPLES
-        else []
-    )
-    return so_far.plus(Profile(stacks=stacks)).troubled(few)
+    few = f"the DUT was sampled {seen} times at work; at least {MIN_SAMPLES} say something"
+    return so_far.plus(Profile(stacks=stacks)).troubled([few] if seen < MIN_SAMPLES else [])
 
 
 PROFILE = Step(Phase.PROFILE, sample, despite_problems=False)

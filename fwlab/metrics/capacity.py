@@ -41,7 +41,17 @@ USUAL_SPREAD = 0.02
 IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 6
 
 
-class Capacity(MeasurableMetric):
+class OfFlood(MeasurableMetric):
+    """A metric of the trials flat out."""
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD]
+
+    def trials(self, measured: Measured) -> Sequence[Trial]:
+        return measured.trials
+
+
+class Capacity(OfFlood):
     """Packets per busy second that the DUT processed; on the virtual testbed on the reference CPU."""
 
     name = "capacity"
@@ -66,18 +76,7 @@ class Capacity(MeasurableMetric):
     below_ceiling = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]
-
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD]
-
-    def trials(self, measured: Measured) -> Sequence[Trial]:
-        return measured.trials
-
-
-def capacity(trial: Trial, testbed: TestbedFacts) -> float:
-    """Packets per busy second that the DUT processed (pps), on the reference CPU where virtual."""
-    return trial.processed / trial.busy_s * scale(testbed)
+        return [rate * scale(testbed) for rate in busy_rates(measured)]
 
 
 def busy_rates(measured: Measured) -> list[float]:
@@ -168,7 +167,7 @@ def _delivery(
 FLOOD = Step(Phase.FLOOD, measure)
 
 
-class ForwardingRate(MeasurableMetric):
+class ForwardingRate(OfFlood):
     """FRMOL: packets per second that the DUT sends on while the generator sends flat out (RFC 2285, 3.6.2).
 
     By the clock: idle time and filtered packets do not count as forwarding.
@@ -188,14 +187,8 @@ class ForwardingRate(MeasurableMetric):
             trial.forwarded / trial.duration_s * scale(testbed) for trial in measured.trials if trial.duration_s > 0
         ]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD]
 
-    def trials(self, measured: Measured) -> Sequence[Trial]:
-        return measured.trials
-
-
-class Instructions(MeasurableMetric):
+class Instructions(OfFlood):
     """Instructions per packet: counted by the clock on the virtual testbed, by the CPU on the real one.
 
     A CPU that waits for packets halts, and retires nothing meanwhile.
@@ -213,24 +206,13 @@ class Instructions(MeasurableMetric):
     least_busy = 1 - MAX_IDLE
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        found = [per_packet(trial, testbed) for trial in measured.trials if trial.processed]
-        return [value for value in found if value is not None]
-
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD]
-
-    def trials(self, measured: Measured) -> Sequence[Trial]:
-        return measured.trials
+        counted = [trial for trial in measured.trials if trial.processed]
+        if testbed.ns_per_instruction:
+            return [trial.busy_s * 1e9 / scale(testbed) / trial.processed for trial in counted]
+        return [trial.instructions / trial.processed for trial in counted if trial.instructions is not None]
 
 
-def per_packet(trial: Trial, testbed: TestbedFacts) -> float | None:
-    """Instructions for one processed packet; None if nothing counted them."""
-    if testbed.ns_per_instruction:
-        return trial.busy_s * 1e9 / scale(testbed) / trial.processed
-    return None if trial.instructions is None else trial.instructions / trial.processed
-
-
-class Forwarded(MeasurableMetric):
+class Forwarded(OfFlood):
     """How much of what the DUT takes from its receive ring it sends on.
 
     One share of all trials together: a packet may be taken in one and sent in the next. Where all packets should pass,
@@ -244,18 +226,21 @@ class Forwarded(MeasurableMetric):
     tolerance = Tolerance(absolute=0.01)
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        processed = sum(trial.processed for trial in measured.trials)
-        return [sum(trial.forwarded for trial in measured.trials) / processed] if processed else []
+        processed, forwarded = self._sums(measured)
+        return [forwarded / processed] if processed else []
 
     def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
-        processed = sum(trial.processed for trial in measured.trials)
-        return (min(processed, sum(trial.forwarded for trial in measured.trials)), processed) if processed else None
+        processed, forwarded = self._sums(measured)
+        return (min(processed, forwarded), processed) if processed else None
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD]
+    def _sums(self, measured: Measured) -> tuple[int, int]:
+        return (
+            sum(trial.processed for trial in measured.trials),
+            sum(trial.forwarded for trial in measured.trials),
+        )
 
 
-class GeneratorRate(MeasurableMetric):
+class GeneratorRate(OfFlood):
     """Packets per second that left the generator flat out, by the host's clock.
 
     It says whether the generator was the limit, differs from host to host, and is never judged.
@@ -269,9 +254,6 @@ class GeneratorRate(MeasurableMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.generator_pps is None else [measured.generator_pps]
-
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD]
 
 
 CAPACITY, GENERATOR_RATE = Capacity(), GeneratorRate()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fwlab.dut.protocol import Window
+from fwlab.dut.protocol import Collected, Window
 from fwlab.generator.protocol import ConnectionLoad, TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
@@ -187,7 +187,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
 def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, level: int) -> FlatOut:
     trial, last = spec.trial, level == nodes.levels - 1
 
-    def run() -> tuple[Attempt[Window], Clients]:
+    def run() -> tuple[Collected[Window], Clients]:
         nodes.dut.arm(
             windows=trial.count,
             window_s=trial.seconds,
@@ -202,7 +202,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
                 windows = nodes.dut.collect_by_link(timeout=900)
             except Overdue as error:
                 raise _explained(error, opening) from error
-        return Attempt(*windows), opening.stop()
+        return windows, opening.stop()
 
     before = nodes.dut.received()
     with_flood = endpoints.connections.background_flat_out
@@ -215,10 +215,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         for (packets, octets), (packets_before, octets_before) in zip(nodes.dut.received(), before, strict=True)
     ]
     return FlatOut(
-        windows.valid,
-        windows.unsaturated,
-        windows.perturbed,
-        windows.ran,
+        *windows,
         clients=clients,
         packets=[packets for packets, _ in counts],
         answers=round(answers(*counts[-1], endpoints.answer_bytes), 2),

@@ -77,7 +77,13 @@ class Delivered(MeasurableMetric):
 
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """A few packets before the flood and after it: a ruleset must not treat their classes differently."""
-    delivery, problems = few_packets(session.nodes, spec)
+    return _with_delivery(session, spec, so_far, first_plays(session.nodes, spec))
+
+
+def _with_delivery(
+    session: MeasuringSession, spec: MeasurementSpec, so_far: Measured, plays: Sequence[tuple[float, int]]
+) -> Measured:
+    delivery, problems = counted(session.nodes, spec, plays)
     return with_losses(session.nodes, so_far.plus(Deliveries(deliveries=[delivery])), problems)
 
 
@@ -86,13 +92,8 @@ def with_losses(nodes: Nodes, so_far: Measured, problems: list[str]) -> Measured
     return so_far.troubled(problems) if nodes.pacing is None else so_far.hindered(problems)
 
 
-def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
-    """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
-    return counted(nodes, spec, first_plays(nodes, spec))
-
-
 def first_plays(nodes: Nodes, spec: MeasurementSpec) -> list[tuple[float, int]]:
-    """Loads (pps), the next of which is tried if packets were lost on the way, and packets of each."""
+    """Light loads (pps), the next of which is tried if packets were lost on the way, and the few packets of each."""
     paced = FIRST_FILLED if spec.state_packets else FIRST_PACED
     scale = 1.0 if nodes.pacing is None else paced / FIRST_LOADS[0]
     return [(scale * load, FIRST_PACKETS) for load in FIRST_LOADS]
@@ -107,8 +108,7 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
-    delivery, problems = counted(session.nodes, spec, plays)
-    return with_losses(session.nodes, so_far.plus(Deliveries(deliveries=[delivery])), problems)
+    return _with_delivery(session, spec, so_far, plays)
 
 
 def counted(
@@ -133,8 +133,7 @@ def counted(
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
         if passage.lost_before + lost_behind == 0 and not passage.limited:
             break
-    problems = [passage.limited] if passage.limited else []
-    problems += _lost_before(passage, count)
+    problems = _problems(passage, count)
     if more := [name for name, number in arrived.items() if number > offered.get(name, 0)]:
         problems.append(f"more packets of {more[0]} arrived than were offered")
     # As many as may be the DUT's own, but if a class lacks no more than these, they may well be its packets.
@@ -158,7 +157,6 @@ def _deliver_recorded(
         passage, sent = play_recorded(nodes, spec.traffic_name, load, count, then=then)
         if passage.lost_before == 0 and not passage.limited:
             break
-    problems = [passage.limited] if passage.limited else []
     delivery = Delivery(
         intended_load=round(load, 1),
         sent=passage.sent,
@@ -167,16 +165,11 @@ def _deliver_recorded(
         returned=sent.returned,
         foreign=sent.foreign,
     )
-    return delivery, [*problems, *_lost_before(passage, count)]
+    return delivery, _problems(passage, count)
 
 
-def _lost_before(passage: Passage, count: int) -> list[str]:
-    problems = []
-    if passage.sent < count:
-        problems.append(f"the generator sent {passage.sent} of {count} packets")
-    if passage.lost_before:
-        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
-    return problems
+def _problems(passage: Passage, count: int) -> list[str]:
+    return [*([passage.limited] if passage.limited else []), *passage.unsent(count), *passage.losses()]
 
 
 def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[Passage, dict[str, int]]:

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fwlab.dut.protocol import Dut
 from fwlab.generator.echo import Echoes
@@ -25,11 +25,6 @@ from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import RulesetFile
 
 T = TypeVar("T")
-
-
-def never(_measured: Measured) -> bool:
-    """Measure all that is asked for."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -76,11 +71,11 @@ class MeasurementSpec:
     load_dependent: bool = False
     remarks: list[str] = field(default_factory=list)
     interleaved: "MeasurementSpec | None" = None
-    decided: Callable[[Measured], bool] = never
+    decided: Callable[[Measured], bool] = lambda _so_far: False
 
-    def asks_for(self, *metrics: str) -> bool:
-        """Whether any of these metrics is to be measured."""
-        return not set(metrics).isdisjoint(self.metrics)
+    def asks_for(self, metric: str) -> bool:
+        """Whether this metric is to be measured."""
+        return metric in self.metrics
 
     @property
     def traffic_name(self) -> str:
@@ -95,12 +90,8 @@ def require(value: T | None, name: str) -> T:
     return value
 
 
-def _no_endpoints(_connections: Connections) -> contextlib.AbstractContextManager[TcpEndpoints]:
-    raise ValueError("these nodes have no TCP endpoints")
-
-
-def _no_echoes(_count: int, _interval_s: float) -> Echoes:
-    raise ValueError("these nodes have no probes")
+def _absent(*_: object) -> Any:
+    raise ValueError("these nodes have neither TCP endpoints nor probes")
 
 
 @dataclass(frozen=True)
@@ -130,11 +121,11 @@ class Nodes:
     throttle: Callable[..., contextlib.AbstractContextManager[object]]
     levels: int
     ring: int = 1024
-    tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] = _no_endpoints
+    tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] = _absent
     restore: Callable[[], bool] = lambda: False
     clock: Clock = "instructions"
     tell: Listener = lambda _event: None
-    echo: Callable[[int, float], Echoes] = _no_echoes
+    echo: Callable[[int, float], Echoes] = _absent
     ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
     recording: Recorder | None = None

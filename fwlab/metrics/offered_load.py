@@ -8,14 +8,15 @@ durations are then those of the reference CPU, as capacities are.
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
-from fwlab.metrics.delivery import few_packets
+from fwlab.metrics.delivery import counted, first_plays
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.plays import failed, play, play_paced
 from fwlab.model.benchmarks import Benchmarks, TrialResult
@@ -72,34 +73,39 @@ BATCH = 64
 WHOLE = 0.99
 
 
-class AtLoad(Protocol):
-    """Makes trials at a load."""
-
-    @property
-    def terms(self) -> SearchTerms:
-        """How a search goes about it with these trials."""
-
-    def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
-
-    def flat_out(self) -> TrialResult:
-        """One trial at the maximum offered load. Raises CannotMeasure."""
-
-    def highest(self, flat_out: Sequence[TrialResult]) -> float:
-        """The highest load of a search, after these trials at the maximum offered load."""
-
-    def ceiling(self, flat_out: Sequence[TrialResult]) -> float:
-        """The load that a curve of frame loss comes down from."""
-
-
 @dataclass(frozen=True)
-class AtHostLoad:
-    """Makes trials with one traffic, and knows what the ruleset does with it at a light load."""
+class AtLoad(ABC):
+    """Makes trials with one traffic, and knows what the ruleset does with it at a light load.
+
+    terms  how a search goes about it with these trials
+    """
 
     nodes: Nodes
     traffic: str
     light: Delivery
-    terms: SearchTerms = BY_HOST_CLOCK
+    terms: ClassVar[SearchTerms]
+
+    @abstractmethod
+    def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
+        """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
+
+    @abstractmethod
+    def flat_out(self) -> TrialResult:
+        """One trial at the maximum offered load. Raises CannotMeasure."""
+
+    @abstractmethod
+    def highest(self, flat_out: Sequence[TrialResult]) -> float:
+        """The highest load of a search, after these trials at the maximum offered load."""
+
+    @abstractmethod
+    def ceiling(self, flat_out: Sequence[TrialResult]) -> float:
+        """The load that a curve of frame loss comes down from."""
+
+
+class AtHostLoad(AtLoad):
+    """Trials by the host's clock."""
+
+    terms = BY_HOST_CLOCK
 
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
         return OF_CEILING * self.ceiling(flat_out)
@@ -108,13 +114,11 @@ class AtHostLoad:
         return max(trial.offered_load for trial in flat_out)
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
         self._begin()
         passage = play(self.nodes, self.traffic, intended_load, max(1, round(intended_load * intended_duration)))
         return self._ended(intended_duration, intended_load, passage.sent, passage.duration_s, passage.taken)
 
     def flat_out(self) -> TrialResult:
-        """One trial as fast as the generator can. Raises CannotMeasure."""
         self._begin()
         before = link_counters(self.nodes)[0]
         with traffic_guard(self.nodes.engine.start()) as playing:
@@ -142,14 +146,10 @@ class AtHostLoad:
         )
 
 
-@dataclass(frozen=True)
-class AtPacedLoad:
-    """Makes trials in the DUT's own time. Loads and durations are those of the reference CPU."""
+class AtPacedLoad(AtLoad):
+    """Trials in the DUT's own time. Loads and durations are those of the reference CPU."""
 
-    nodes: Nodes
-    traffic: str
-    light: Delivery
-    terms: SearchTerms = BY_DUT_CLOCK
+    terms = BY_DUT_CLOCK
 
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
         return OF_PROCESSED * max(trial.taken / trial.duration_s for trial in flat_out)
@@ -220,7 +220,7 @@ def with_found(so_far: Measured, **more: object) -> Measured:
 
 
 def _light_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    light, problems = few_packets(session.nodes, spec)
+    light, problems = counted(session.nodes, spec, first_plays(session.nodes, spec))
     for name, offered in light.offered.items():
         share = light.delivered(name)
         if offered and share is not None and 0 < share < WHOLE:

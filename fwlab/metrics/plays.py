@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load, Sent
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.measurement import (
-    Nodes,
-    link_counters,
-    require,
-)
+from fwlab.metrics.measurement import Nodes, link_counters, require
 from fwlab.model.errors import CannotMeasure, Hindered
 from fwlab.model.trial import PacedPlay, Trial
 
@@ -49,6 +45,14 @@ class Passage:
     def lost_before(self) -> int:
         """Packets lost between generator and DUT."""
         return max(0, self.sent - self.taken)
+
+    def unsent(self, count: int) -> list[str]:
+        """That the generator did not send all of `count` packets; empty if it did."""
+        return [f"the generator sent {self.sent} of {count} packets"] if self.sent < count else []
+
+    def losses(self, what: str = "packets were lost on their way to the DUT") -> list[str]:
+        """How many packets were lost before the DUT; empty if none was."""
+        return [f"{self.lost_before} of {self.sent} {what}"] if self.lost_before else []
 
 
 def nothing() -> None:
@@ -148,10 +152,19 @@ def play_paced(
             "a load in the DUT's own time needs the virtual testbed, socket links and a DUT that runs Linux",
             "unset FWLAB_LINK and FWLAB_DUT; vagrant destroy -f LAB; vagrant up LAB",
         )
+    seen: list[Trial] = []
+    after: list[Drained] = []
+
+    def done() -> None:
+        """Wait until the DUT has processed what it took, and keep its counts; first its own trial, if it counts."""
+        if watch_s:
+            seen.extend(nodes.dut.collect(timeout=600).valid)
+        after.append(nodes.dut.drain())
+        then()
+
     for _ in range(TRIES):
         before = nodes.dut.drain()  # what an earlier play left in the ring would be counted
-        seen: list[Trial] = []
-        after: list[Drained] = []
+        seen.clear()
         with nodes.dut.never_idle():
             if watch_s:
                 nodes.dut.arm(
@@ -163,10 +176,9 @@ def play_paced(
                     max_unsaturated=0,
                     settle_s=load.settle_s,
                 )
-            done = _looking(nodes, seen if watch_s else None, after, then)
             play = nodes.pacing.play(nodes.store, traffic, load, until_done=done)
-        counts = zip(_counted_by_dut(nodes, after[-1]), _counted_by_dut(nodes, before), strict=True)
-        taken, dropped = (now - then for now, then in counts)
+        taken = link_counters(nodes, after[-1].counters)[0] - link_counters(nodes, before.counters)[0]
+        dropped = after[-1].queue_drops - before.queue_drops
         # QEMU 7.2 leaves out memory barriers, so a NIC can miss that there is something to send.
         stalled = [f"the DUT's NIC stalled: {dropped} packets found no room in its queue"] if dropped > 0 else []
         faults = {"problems": [*play.problems, *stalled], "suspects": [*play.suspects, *stalled]}
@@ -180,22 +192,3 @@ def failed(play: PacedPlay) -> CannotMeasure:
     """The error for a play whose load was not as it should have been."""
     kind = Hindered if play.problems == play.suspects else CannotMeasure
     return kind("; ".join(play.problems), "fwlab doctor")
-
-
-def _counted_by_dut(nodes: Nodes, drained: Drained) -> tuple[int, int]:
-    """Packets that the DUT took in, and that its queues dropped, since it booted."""
-    return link_counters(nodes, drained.counters)[0], drained.queue_drops
-
-
-def _looking(
-    nodes: Nodes, seen: list[Trial] | None, after: list[Drained], then: Callable[[], object]
-) -> Callable[[], None]:
-    """What waits until the DUT has processed what it took, and keeps its counts; first its own trial, if `seen`."""
-
-    def done() -> None:
-        if seen is not None:
-            seen.extend(nodes.dut.collect(timeout=600).valid)
-        after.append(nodes.dut.drain())
-        then()
-
-    return done

@@ -29,34 +29,27 @@ class Returned(MeasurableMetric):
     by_class = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        plays = [play for play in measured.returned if play.offered.get(traffic_class)]
-        # Results from before they were counted by class have the number of all packets that went back.
-        return [
-            min(1.0, play.returned.get(traffic_class, play.sent_on or 0) / play.offered[traffic_class])
-            for play in plays
-        ]
+        plays = [(play, play.offered[traffic_class]) for play in measured.returned if play.offered.get(traffic_class)]
+        # Where QEMU records nothing, and before it did: all packets that the DUT sent back.
+        return [min(1.0, self.counted(play).get(traffic_class, play.sent_on or 0) / offered) for play, offered in plays]
+
+    def counted(self, play: Delivery) -> dict[str, int]:
+        """What of a play counts, by class."""
+        return play.returned
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD, RETURN]
 
 
-class IcmpErrors(MeasurableMetric):
+class IcmpErrors(Returned):
     """Share of a traffic class that the DUT answers by the ICMP error that names the largest packet."""
 
     name = "icmp_errors"
-    unit = "ratio"
     position = 47
     display = Display("answered by ICMP errors", "%", 100.0)
-    tolerance = Tolerance(absolute=0.01)
-    by_class = True
 
-    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        plays = [(play, play.offered[traffic_class]) for play in measured.returned if play.offered.get(traffic_class)]
-        # Where QEMU records nothing, and before it did: all packets that the DUT sent back.
-        return [min(1.0, play.errors.get(traffic_class, play.sent_on or 0) / offered) for play, offered in plays]
-
-    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD, RETURN]
+    def counted(self, play: Delivery) -> dict[str, int]:
+        return play.errors
 
 
 METRIC = (Returned(), IcmpErrors())
@@ -78,8 +71,7 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
         if not passage.lost_before:
             break
     else:
-        lost = f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT"
-        return with_losses(nodes, so_far, [lost])
+        return with_losses(nodes, so_far, passage.losses())
     counted = Delivery(
         intended_load=load,
         sent=passage.sent,

@@ -128,9 +128,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
             missing *= passage.lost_before / max(passage.sent, 1)
             if missing <= PLAYED_AGAIN:
                 break
-    problems = []
-    if passage.sent < count:
-        problems.append(f"the generator sent {passage.sent} of {count} packets")
+    problems = passage.unsent(count)
     if missing > MAX_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
@@ -191,9 +189,7 @@ def track(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) ->
     for (name, flow), packets in nodes.store.five_tuples(spec.traffic_name, passage.sent).items():
         counted_of[name] += min(packets, flows.get(flow, 0))
     tracked = Tracked(offered=nodes.store.offered(spec.traffic_name, passage.sent), counted=dict(counted_of))
-    problems = [f"the generator sent {passage.sent} of {count} packets"] if passage.sent < count else []
-    if passage.lost_before:
-        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost before the DUT could track them")
+    problems = [*passage.unsent(count), *passage.losses("packets were lost before the DUT could track them")]
     return with_losses(nodes, so_far.plus(StateTable(tracked_packets=tracked)), problems)
 
 

@@ -53,6 +53,7 @@ MIN_OF_CLASS, ENOUGH_OF_CLASS = 300, 1000
 KEPT_UP = 0.9
 #: Fewer packets of the class give no reliable share.
 MIN_TAKEN = 100
+NO_LOAD = "the load is a multiple of the capacity of {}, which was not measured"
 #: The mix of a traffic is computed from this many packets.
 MIX = 100_000
 
@@ -112,10 +113,9 @@ METRIC = Survival()
 
 def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play the load by the DUT's own clock; the baseline was measured before."""
-    nodes, unit = session.nodes, _unit(session, spec)
-    if unit is None:
-        return so_far.troubled([_no_unit(spec)])
-    pps = require(spec.offered, "offered") * unit
+    nodes, pps = session.nodes, _load(session, spec)
+    if pps is None:
+        return so_far.troubled([NO_LOAD.format(spec.baseline)])
     mix = nodes.store.offered(spec.traffic_name, MIX)
     of_class = max(1, mix[require(spec.victim_class, "victim_class")]) / MIX
     trial_s = max(spec.trial.seconds, min(MAX_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
@@ -124,22 +124,18 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     return so_far.plus(Deliveries(paced=[play]), Trouble(problems=play.problems, suspects=play.suspects))
 
 
-def _unit(session: MeasuringSession, spec: MeasurementSpec) -> float | None:
-    """The baseline's packets per busy second of the DUT's clock; None if they were not measured."""
+def _load(session: MeasuringSession, spec: MeasurementSpec) -> float | None:
+    """The load (pps of the DUT's clock), a multiple of the baseline's capacity; None if that was not measured."""
     base = session.result(spec.baseline)
-    return None if base is None or base.problems else _rate(base)
-
-
-def _no_unit(spec: MeasurementSpec) -> str:
-    return f"the load is a multiple of the capacity of {spec.baseline}, which was not measured"
+    unit = None if base is None or base.problems else _rate(base)
+    return None if unit is None else require(spec.offered, "offered") * unit
 
 
 def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play the mix flat out, after the trials of capacity with it; the baseline was measured before."""
-    nodes, unit = session.nodes, _unit(session, spec)
-    if unit is None:
-        return so_far.troubled([_no_unit(spec)])
-    load = require(spec.offered, "offered") * unit
+    nodes, load = session.nodes, _load(session, spec)
+    if load is None:
+        return so_far.troubled([NO_LOAD.format(spec.baseline)])
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
     for level in range(so_far.slowed, nodes.levels):

@@ -74,7 +74,7 @@ def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         named = {NAMES[ratio]: interval for ratio, interval in bounds.items()}
         session.nodes.tell(BoundsNarrowed(spec.id, named, trials, spent_s, BUDGET_S))
 
-    done = search(measurer, lowest=MIN_PPS, highest=highest, terms=measurer.terms, tell=tell)
+    done = search(measurer.measure, lowest=MIN_PPS, highest=highest, terms=measurer.terms, tell=tell)
     return with_found(so_far, searches=[*found(so_far).searches, done])
 
 

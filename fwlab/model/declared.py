@@ -4,7 +4,7 @@
 import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 _SERIES = r"(?:[A-Za-z]+ )?\d+\.\d+"
 #: "6.1" of Linux, "FreeBSD 15.1" of another system.
@@ -31,3 +31,11 @@ class Strict(Frozen):
     """A declaration, whose numbers are all finite."""
 
     model_config = ConfigDict(populate_by_name=True, allow_inf_nan=False)
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of a document that no person writes, behind its place. Both may quote a stranger's file."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part)[:40] for part in first["loc"])
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {what}" if place else what

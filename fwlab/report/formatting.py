@@ -112,16 +112,6 @@ def either(names: Iterable[str]) -> str:
     return " or ".join(dict.fromkeys(names))
 
 
-def cost_unit(testbed: TestbedFacts) -> str:
-    """The unit of a packet's cost: instructions if they are the clock, else time."""
-    return clock_of(testbed).cost_unit
-
-
-def scatter_heading(testbed: TestbedFacts) -> str:
-    """What is shown after a median: the spread, or the confidence interval where the clock is the host's."""
-    return clock_of(testbed).scatter_heading
-
-
 def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str:
     """How far trials lie apart, as a share of the median; and of a share of few packets, where that of many lies."""
     if found is None:
@@ -134,11 +124,6 @@ def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str
     factor = metric.display.factor
     low, high = (digits(bound * factor, 3) for bound in found.chance)
     return f"{words} ({low} to {high} {metric.display.unit})".strip()
-
-
-def scatter_meaning(testbed: TestbedFacts) -> str:
-    """What that is."""
-    return clock_of(testbed).scatter_meaning
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the built-in link kinds and testbeds ask of Vagrant's libvirt provider and of QEMU.
 
-The kinds in links/ and kinds/ extend these classes. This module imports next to nothing, because `vagrant` needs it at
-each command.
+The kinds in links/ and kinds/ extend these classes, whose methods LinkKind and TestbedKind document. This module
+imports next to nothing, because `vagrant` needs it at each command.
 """
 
 import hashlib
@@ -84,7 +84,6 @@ class SocketNic:
     qemu_arguments: tuple[str, ...] = ()
 
     def network(self, end: LinkEnd) -> Network | None:
-        """A UDP tunnel on the loopback address."""
         options = {"ip": end.near["ipv6"].split("/")[0], "mac": end.near["mac"], "auto_config": False}
         options |= {"libvirt__tunnel_type": "udp"}
         options |= {"libvirt__tunnel_local_ip": end.address, "libvirt__tunnel_local_port": end.local_port}
@@ -92,15 +91,12 @@ class SocketNic:
         return "private_network", options
 
     def ports(self, end: LinkEnd) -> list[tuple[str, int]]:
-        """What this end listens on."""
         return [("udp", end.local_port)]
 
     def host_device(self, _end: LinkEnd) -> str | None:
-        """None: it needs no NIC of the host."""
         return None
 
     def handed_over(self, _end: LinkEnd) -> dict[str, str] | None:
-        """None: it is no PCI device of the host."""
         return None
 
 
@@ -112,17 +108,15 @@ class BridgeNic(SocketNic):
     qemu_arguments = WITHOUT_OFFLOADS
 
     def network(self, end: LinkEnd) -> Network | None:
-        """A port of the bridge. The kernel carries the frames under KVM (vhost), else QEMU itself."""
+        # Under KVM the kernel carries the frames (vhost), else QEMU itself.
         options = {"dev": self.host_device(end), "type": self.interface, "mac": end.near["mac"], "auto_config": False}
         carrier = "vhost" if end.accelerator == "kvm" else "qemu"
         return "public_network", {**options, "libvirt__driver_name": carrier, "libvirt__driver_queues": end.queues}
 
     def ports(self, _end: LinkEnd) -> list[tuple[str, int]]:
-        """None."""
         return []
 
     def host_device(self, end: LinkEnd) -> str | None:
-        """The bridge."""
         return end.device
 
 
@@ -132,12 +126,11 @@ class MacvtapNic(BridgeNic):
     interface = "direct"
 
     def network(self, end: LinkEnd) -> Network | None:
-        """In mode "bridge" the two ends reach each other through the NIC's driver."""
+        # In mode "bridge" the two ends reach each other through the NIC's driver.
         made = super().network(end)
         return made and (made[0], {**made[1], "mode": "bridge"})
 
     def host_device(self, end: LinkEnd) -> str | None:
-        """The NIC."""
         nic = end.host.get("nic")
         return end.device if nic in (None, "dummy") else str(nic)
 
@@ -149,15 +142,13 @@ class VfNic(BridgeNic):
     qemu_arguments = ()
 
     def network(self, _end: LinkEnd) -> Network | None:
-        """None: the provider makes no interface."""
         return None
 
     def host_device(self, _end: LinkEnd) -> str | None:
-        """None: the provider checks only NICs."""
-        return None
+        return None  # the provider checks only NICs
 
     def handed_over(self, end: LinkEnd) -> dict[str, str] | None:
-        """The VF's PCI address, by part; empty if host.yml names none, which HostLinks reports."""
+        # Empty if host.yml names none, which HostLinks reports.
         ends = end.host.get("ends")
         found = _VF.fullmatch(str(ends.get(end.role, ""))) if isinstance(ends, dict) else None
         return {part: f"0x{digits}" for part, digits in found.groupdict().items()} if found else {}
@@ -170,21 +161,16 @@ class EmulatedDut:
     savable = True  # what its machines see does not depend on the host
 
     def dut_accelerator(self, _usual: str) -> str:
-        """QEMU's accelerator for the DUT."""
         return "tcg"
 
     def dut_arguments(self, topology: Mapping[str, Any]) -> list[str]:
-        """QEMU's arguments for the DUT.
-
-        QEMU's main loop sends packets, and learns of packets to send, when the host schedules it; and a full transmit
-        ring costs the DUT instructions. With a timer on the DUT's own clock, and notification in the CPU's own thread,
-        both happen at the same instruction each time.
-        """
+        # QEMU's main loop sends packets, and learns of packets to send, when the host schedules it; and a full transmit
+        # ring costs the DUT instructions. With a timer on the DUT's own clock, and notification in the CPU's own
+        # thread, both happen at the same instruction each time.
         clock = f"shift={topology['clock']['icount_shift']},sleep=on"
         return ["-icount", clock, "-global", "virtio-net-pci.tx=timer", "-global", "virtio-net-pci.ioeventfd=off"]
 
     def matches(self, _accelerator: str, icount_shift: int | None) -> bool:
-        """Whether a DUT with this accelerator and clock was made for this testbed."""
         return icount_shift is not None
 
 
@@ -195,15 +181,12 @@ class HostClockDut:
     savable = False
 
     def dut_accelerator(self, usual: str) -> str:
-        """That of the other machines."""
         return usual
 
     def dut_arguments(self, _topology: Mapping[str, Any]) -> list[str]:
-        """None."""
         return []
 
     def matches(self, _accelerator: str, icount_shift: int | None) -> bool:
-        """Whether a DUT with this accelerator and clock was made for this testbed."""
         return icount_shift is None
 
 

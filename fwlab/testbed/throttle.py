@@ -84,14 +84,9 @@ class Throttle:
 
 
 @contextlib.contextmanager
-def throttled(qemu: int, level: Level) -> Iterator[None]:
-    """Throttle the virtual CPU of process `qemu`; it runs at full speed again on leaving. Raises CannotMeasure."""
-    with _in_slices(qemu, vcpu_thread(qemu), level):
-        yield
-
-
-@contextlib.contextmanager
-def _in_slices(qemu: int, thread: int, level: Level) -> Iterator[None]:
+def throttled(qemu: int, level: Level, thread: int | None = None) -> Iterator[None]:
+    """Throttle a thread of process `qemu`, by default its virtual CPU, while the body runs. Raises CannotMeasure."""
+    thread = thread or vcpu_thread(qemu)
     process = subprocess.Popen(
         [sys.executable, vcpu_throttle.__file__, str(thread), str(level.run_s), str(level.stop_s)],
         start_new_session=True,
@@ -126,7 +121,7 @@ def try_throttling(emulator: str) -> None:
             if time.monotonic() > deadline:
                 raise CannotMeasure(f"{emulator} did not become QEMU within {PATIENCE_S} s", "make setup")
             time.sleep(0.01)
-        with _in_slices(process.pid, process.pid, Level(0.5, 0.001)):
+        with throttled(process.pid, Level(0.5, 0.001), process.pid):
             pass
     finally:
         process.kill()

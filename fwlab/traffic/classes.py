@@ -114,9 +114,9 @@ def members(frames: Frames, headers: Headers, wanted: TrafficClass, flows: list[
     return found
 
 
-def flow_keys(headers: Headers, wanted: TrafficClass | None = None) -> np.ndarray:
+def flow_keys(headers: Headers, wanted: TrafficClass) -> np.ndarray:
     """The flow of each frame, or the address that is its class's, as a number, or -1: int64 array of shape (n,)."""
-    if wanted is not None and wanted.address is not None:
+    if wanted.address is not None:
         addresses = ipv4_numbers(headers.src if wanted.address == "source" else headers.dst)
         return np.where(headers.version == IPV4, addresses, -1)
     flows = _key(ipv4_numbers(headers.src), headers.dport, headers.protocol)

@@ -159,8 +159,6 @@ def check_addresses(frames: Frames) -> None:
     """Raises BadInput naming stream, frame and address if an IP address is outside the lab's prefixes, or if a
     destination (IP or Ethernet) is a multicast address. A source may also be one that blacklists name."""
     headers = read_headers(frames)
-    if not len(frames):
-        return
 
     def among(addresses: np.ndarray, prefixes: tuple[str, ...]) -> np.ndarray:
         return np.asarray(np.any([within(headers.version, addresses, prefix) for prefix in prefixes], axis=0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A pytest plugin (`-p tests.fakes.fake_class`): real grading on fake machines, which a submission controls.
+"""Real grading on fake machines, which a submission controls.
 
 A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 
@@ -17,7 +17,6 @@ FAKE_HOST=lost|empty    what Testinfra finds on the DUT (default: everything tha
 FAKE_WHILE_MEASURING    a command to run during the measurement
 FAKE_DEAD=REASON        the machines never answer
 FAKE_REPORT=raises      a bug where the report is written
-FAKE_RECORD=yes         while machines are up there is their record, as `vagrant up` writes it
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 from fwlab.grading import engine, grader
-from fwlab.testbed.machine_record import record_path
 from tests.fakes import factories
 
-RECORD = """{"format": "fwlab-machines/1", "lab": "", "testbed": "virtual", "machines": {"dut": {
-"domain": "", "box": "", "accelerator": "tcg", "icount_shift": 2, "link": "socket"}}}"""
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
 
@@ -43,11 +41,8 @@ class FakeSession:
     """A fake session. A dead DUT makes this and all later measurements inconclusive."""
 
     def __init__(self, context) -> None:
-        self.context, self.run, self.ssh_config = (
-            context,
-            factories.a_run([], lab=context.lab.id, seed=context.seed),
-            Path("/none"),
-        )
+        self.context, self.ssh_config = context, Path("/none")
+        self.run = factories.a_run([], lab=context.lab.id, seed=context.seed)
         self._dead = os.environ.get("FAKE_DEAD")
 
     @property
@@ -92,22 +87,14 @@ class FakeSession:
 @contextlib.contextmanager
 def fake_session(context, tell):
     print(f"machines up: {context.machines_lab.id}", flush=True)
-    record = record_path(context.project, context.machines_lab.id)
     try:
-        if os.environ.get("FAKE_RECORD"):
-            record.parent.mkdir(parents=True, exist_ok=True)
-            record.write_text(RECORD)
         yield FakeSession(context)
     finally:
-        record.unlink(missing_ok=True)
         print("machines down", flush=True)
 
 
 class FakeHost:
-    """A fake host that lists a large number of rules in every command. It forwards, if it is not `broken`."""
-
-    def __init__(self, *, broken: bool = False) -> None:
-        self.broken = broken
+    """A fake host that lists a large number of rules in every command, and forwards."""
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
         if os.environ.get("FAKE_HOST") == "lost":
@@ -116,20 +103,17 @@ class FakeHost:
         return SimpleNamespace(rc=0, stdout=found + "\n", stderr="")
 
     def sysctl(self, _name: str) -> int:
-        return 0 if self.broken else 1
-
-    def check_output(self, command: str, *arguments: str) -> str:
-        done = self.run(command, *arguments)
-        assert done.rc == 0, f"Unexpected exit code {done.rc} for {command}"
-        return done.stdout.rstrip()
+        return 1
 
 
-def broken_report(*_) -> None:
-    raise RuntimeError("a bug")
-
-
-def pytest_configure(config) -> None:
-    grader.open_session = fake_session
-    if os.environ.get("FAKE_REPORT"):
-        engine.write_report = broken_report
-    grader.Grader.host = lambda *_: FakeHost()
+@contextlib.contextmanager
+def fake_machines() -> Iterator[None]:
+    """Until the end, gradings in this process have these machines."""
+    with (
+        mock.patch.object(grader, "open_session", fake_session),
+        mock.patch.object(grader.Grader, "host", return_value=FakeHost()),
+        mock.patch.object(engine, "write_report", wraps=engine.write_report) as report,
+    ):
+        if os.environ.get("FAKE_REPORT"):
+            report.side_effect = RuntimeError("a bug")
+        yield

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -20,9 +21,9 @@ from rich.console import Console
 
 from fwlab.cli import grade
 from fwlab.cli.main import main
-from fwlab.grading import engine, grader
 from tests import ROOT
-from tests.fakes import factories, fake_class
+from tests.fakes import factories
+from tests.fakes.fake_class import fake_machines
 from tests.fakes.hand_ins import RULES
 
 LAB = "lab98-trouble"
@@ -36,7 +37,6 @@ class FakeGrading:
         self.top, self.folder = top / "checkout", top / "class"
         self.add_lab(LAB)
         shutil.copy(ROOT / "topology.yml", self.top)
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
     def add_lab(self, name: str) -> Path:
         """A small lab, without rulesets; returns its folder."""
@@ -66,37 +66,36 @@ class FakeGrading:
     def call(self, *words: str, **environment: str) -> SimpleNamespace:
         """Run pytest in this process, because a new process would spend most of its time on imports."""
         own = ["--capture=sys", "--rootdir", str(self.top), "-c", os.devnull, "--junitxml", str(self.top / "j.xml")]
-        out, err = io.StringIO(), io.StringIO()
-        hooks, handler = sys.meta_path[:], signal.getsignal(signal.SIGTERM)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}))
-            stack.enter_context(contextlib.chdir(self.top))
-            stack.enter_context(contextlib.redirect_stdout(out))
-            stack.enter_context(contextlib.redirect_stderr(err))
-            for module, name in ((grader, "open_session"), (engine, "write_report")):
-                stack.enter_context(mock.patch.object(module, name, getattr(module, name)))
-            stack.enter_context(mock.patch.object(grader.Grader, "host"))
-            code = pytest.main([*WITHOUT, *own, "--testinfra", *words], plugins=[fake_class])
-        sys.meta_path[:] = hooks
-        signal.signal(signal.SIGTERM, handler)
+        with self._inside(environment) as (out, err):
+            code = pytest.main([*WITHOUT, *own, "--testinfra", *words])
         return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())
 
     def fwlab(self, *words: str, **environment: str) -> SimpleNamespace:
         """Run `fwlab` in this process, on fake machines."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}))
-            stack.enter_context(contextlib.chdir(self.top))
-            stack.enter_context(contextlib.redirect_stdout(out))
-            stack.enter_context(contextlib.redirect_stderr(err))
-            stack.enter_context(mock.patch.object(grader, "open_session", fake_class.fake_session))
-            stack.enter_context(mock.patch.object(grader.Grader, "host", return_value=fake_class.FakeHost()))
-            stack.enter_context(mock.patch.object(sys, "argv", ["fwlab", *words]))
-            for console in ("out", "err"):  # made when the module was imported, with the streams of that time
-                stack.enter_context(mock.patch.object(grade, console, Console(file=out if console == "out" else err)))
-            with pytest.raises(SystemExit) as left:
-                main()
+        with (
+            self._inside(environment) as (out, err),
+            mock.patch.object(sys, "argv", ["fwlab", *words]),
+            mock.patch.object(grade, "out", Console(file=out)),  # those of the module have the streams of its import
+            mock.patch.object(grade, "err", Console(file=err)),
+            pytest.raises(SystemExit) as left,
+        ):
+            main()
         return SimpleNamespace(returncode=left.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+
+    @contextlib.contextmanager
+    def _inside(self, environment: dict[str, str]) -> Iterator[tuple[io.StringIO, io.StringIO]]:
+        """The checkout, with fake machines. Yields what goes to standard output and error."""
+        hooks, handler = sys.meta_path[:], signal.getsignal(signal.SIGTERM)
+        with (
+            mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}),
+            contextlib.chdir(self.top),
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            contextlib.redirect_stderr(io.StringIO()) as err,
+            fake_machines(),
+        ):
+            yield out, err
+        sys.meta_path[:] = hooks
+        signal.signal(signal.SIGTERM, handler)
 
     def junit(self) -> dict[str, ElementTree.Element | None]:
         """By test: its failure, error or skipped element, or None."""

@@ -16,7 +16,7 @@ import distributed  # noqa: F401 - the worker imports it only when it starts
 from fwlab.cli.grade import worker_command
 from fwlab.grading import cluster, grader  # noqa: F401
 from tests import ROOT
-from tests.fakes import fake_class
+from tests.fakes.fake_class import fake_machines
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])
@@ -75,7 +75,6 @@ def _run(
         os.dup2(output.fileno(), stream.fileno())
     os.environ.update(variables)
     os.chdir(folder)
-    grader.open_session = fake_class.fake_session
-    grader.Grader.host = lambda *_: fake_class.FakeHost()
     grader.__version__ = version or grader.__version__
-    worker_command(scheduler, name=name, key=key)
+    with fake_machines():
+        worker_command(scheduler, name=name, key=key)

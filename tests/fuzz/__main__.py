@@ -35,8 +35,6 @@ def main() -> int:
         "first": chosen.first,
         "count": found.count,
         "seconds": round(found.seconds, 1),
-        "accepted": sum(n for outcome, n in found.outcomes.items() if outcome.startswith("accepted")),
-        "refused": sum(n for outcome, n in found.outcomes.items() if outcome.startswith("refused")),
         "tracebacks": found.traced,
         "outcomes": dict(found.outcomes.most_common()),
         "defects": found.defects,

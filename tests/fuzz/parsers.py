@@ -70,27 +70,10 @@ def _rulesets() -> dict[str, list[str]]:
 @cache
 def _words(name: str) -> list[str]:
     texts = _rulesets()[name]
-    own = {
-        *("jump", "goto", "include", "monitor", "device", "devices", "fwd", "dup", "size", "vmap", "define", "chain"),
-        *("-M", "--modprobe", "-j", "-g", "-A", "-N", "-E", "--object-pinned", "hashsize", "maxelem", "create", "add"),
-        *(
-            "exec",
-            "bpf",
-            "obj",
-            "dev",
-            "d",
-            "mirred",
-            "redirect",
-            "limit",
-            "eth2",
-            "if4",
-            "vtnet2",
-            "lo",
-            "route",
-            "net.ipv4",
-        ),
-    }
-    return sorted(own | {word for text in texts for word in re.findall(r"[\w.:/-]+", text)})
+    own = "jump goto include monitor device devices fwd dup size vmap define chain -M --modprobe -j -g -A -N -E"
+    own += " --object-pinned hashsize maxelem create add exec bpf obj dev d mirred redirect limit eth2 if4 vtnet2 lo"
+    own += " route net.ipv4"
+    return sorted({*own.split()} | {word for text in texts for word in re.findall(r"[\w.:/-]+", text)})
 
 
 def _ruleset(rng: Random) -> tuple[str, str]:

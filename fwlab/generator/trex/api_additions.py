@@ -2,6 +2,8 @@
 """What TRex's client has gained since 2019, for trex-stl-lib, which is of that year. Importing this module adds it.
 
 Methods are replaced within their classes, so that a class is the same one whichever module a profile takes it from.
+The library expects TRex's patched scapy, which records the offset of every field in the packet. Current scapy does not,
+so the offset is computed here from the field's name.
 """
 
 import binascii
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
+from scapy.utils import RawPcapReader
 from trex_stl_lib import api, trex_stl_exceptions, trex_stl_streams
 from trex_stl_lib import trex_stl_packet_builder_scapy as builder
 from trex_stl_lib.utils import common
@@ -39,6 +42,43 @@ def _method(cls: Any, name: str) -> Callable[[Function], Function]:
         return function
 
     return put
+
+
+@_method(builder.CTRexScapyPktUtl, "_layer_offset")
+def _layer_offset(_: Any, self: Any, name: str, cnt: int = 0) -> tuple[Any, int]:
+    """A layer, and its offset in bytes from the start of the packet."""
+    offset, left = 0, cnt
+    for layer in self.pkt_iter():
+        if name in (layer.name, type(layer).__name__):
+            if not left:
+                return layer, offset
+            left -= 1
+        offset += len(layer) - len(layer.payload)
+    raise ValueError(f"the packet has no layer {name}:{cnt}")
+
+
+@_method(builder.CTRexScapyPktUtl, "layer_offset")
+def _offset_alone(_: Any, self: Any, name: str, cnt: int = 0) -> int:
+    offset: int = self._layer_offset(name, cnt)[1]
+    return offset
+
+
+@_method(builder.CTRexScapyPktUtl, "get_field_offet")  # sic
+def _field_offset(_: Any, self: Any, layer: str, layer_cnt: int, field_name: str) -> tuple[int, int]:
+    """The offset of a field, and its size in whole bytes."""
+    found, base_offset = self._layer_offset(layer, layer_cnt)
+    built: Any = b""
+    for field in found.fields_desc:
+        start = _whole_bytes(built)
+        built = field.addfield(found, built, found.getfieldval(field.name))
+        if field.name == field_name:
+            return base_offset + start, max(_whole_bytes(built) - start, 1)
+    raise ValueError(f"layer {layer}:{layer_cnt} has no field {field_name}")
+
+
+def _whole_bytes(built: Any) -> int:
+    """The length of scapy's partial build, which is bytes, or within bit fields a tuple that starts with them."""
+    return len(built[0] if isinstance(built, tuple) else built)
 
 
 @_method(builder.STLScVmRaw, "__init__")
@@ -197,35 +237,8 @@ def _var(
 
 
 @_method(builder.STLVM, "repeatable_random_var")
-def _repeatable_random_var(
-    _: Any,
-    self: Any,
-    fv_name: str,
-    size: int,
-    limit: int,
-    seed: int | None = None,
-    min_value: Any = None,
-    max_value: Any = None,
-    split_to_cores: bool = True,
-    next_var: str | None = None,
-) -> None:
-    given = fv_name, size, limit, seed, min_value, max_value, split_to_cores, next_var
-    self.add_cmd(builder.STLVmFlowVarRepeatableRandom(*given))
-
-
-@_method(builder.STLVM, "tuple_var")
-def _tuple_var(
-    _: Any,
-    self: Any,
-    name: str,
-    ip_min: Any,
-    ip_max: Any,
-    port_min: int,
-    port_max: int,
-    limit_flows: int = 0,
-    **more: Any,
-) -> None:
-    self.add_cmd(builder.STLVmTupleGen(name, ip_min, ip_max, port_min, port_max, limit_flows, **more))
+def _repeatable_random_var(_: Any, self: Any, fv_name: str, *given: Any, **named: Any) -> None:
+    self.add_cmd(builder.STLVmFlowVarRepeatableRandom(fv_name, *given, **named))
 
 
 @_method(builder.STLVM, "write_mask")
@@ -245,14 +258,17 @@ def _write_mask(
     self.add_cmd(builder.STLVmWrMaskFlowVar(*given))
 
 
-@_method(builder.STLVM, "fix_chksum_hw")
-def _fix_chksum_hw(_: Any, self: Any, l3_offset: str | int, l4_offset: str | int, l4_type: int) -> None:
-    self.add_cmd(builder.STLVmFixChecksumHw(l3_offset, l4_offset, l4_type))
+def _adds(instruction: Any, name: str) -> None:
+    """Give STLVM a method that adds an instruction of this class, with its arguments."""
+
+    @_method(builder.STLVM, name)
+    def add(_: Any, self: Any, *given: Any, **named: Any) -> None:
+        self.add_cmd(instruction(*given, **named))
 
 
-@_method(builder.STLVM, "fix_chksum_icmpv6")
-def _fix_chksum_icmpv6(_: Any, self: Any, l3_offset: str | int, l4_offset: str | int) -> None:
-    self.add_cmd(STLVmFixIcmpv6(l3_offset, l4_offset))
+_adds(builder.STLVmTupleGen, "tuple_var")
+_adds(builder.STLVmFixChecksumHw, "fix_chksum_hw")
+_adds(STLVmFixIcmpv6, "fix_chksum_icmpv6")
 
 
 @_method(trex_stl_streams.STLStream, "__init__")
@@ -290,6 +306,9 @@ def _add_names() -> None:
     for name, value in {"binascii": binascii, **vars(common)}.items():
         if not name.startswith("_"):
             vars(api).setdefault(name, value)
+    if not hasattr(RawPcapReader, "read_all"):  # which STLProfile.load_pcap calls
+        reader_class: Any = RawPcapReader
+        reader_class.read_all = lambda reader, count=-1: list(reader)
 
 
 _add_names()

@@ -164,8 +164,6 @@ def check_traffic(store: TrafficStore, traffic: str) -> None:
 class Trex:
     """The engine `trex`. Its server starts at the first `use` and runs until `close`."""
 
-    name = "trex"
-
     def __init__(self, ssh: Ssh, topology: Topology, *, small: bool) -> None:
         self._ssh = ssh
         self._device = topology.end(FIRST_LINK, "generator").dev
@@ -222,7 +220,7 @@ def trex_in_image(project: Project) -> str | None:
 class TrexKind:
     """The engine `trex`: stateless streams, and TCP connections in its advanced stateful mode."""
 
-    name, position, automatic = Trex.name, 1, True
+    name, position, automatic = "trex", 1, True
 
     def availability(self, project: Project) -> Availability:
         version = trex_in_image(project)

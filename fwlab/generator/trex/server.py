@@ -141,7 +141,7 @@ DUMMY_MAC = "02:00:00:00:00:00"
 
 @dataclass(frozen=True)
 class TrexHost:
-    """The generator's hardware. `pci`: its NIC's PCI address, such as 0000:00:03.0; None for a NIC on another bus."""
+    """The generator's hardware. `pci`: its NIC's PCI address, as 0000:00:03.0; None if the kernel must drive it."""
 
     cpus: int
     memory_mib: int
@@ -154,15 +154,13 @@ def uses_dpdk(machine: TrexHost) -> bool:
     return enough and machine.pci is not None
 
 
-def trex_config(topology: Topology, machine: TrexHost, *, small: bool) -> str:
+def trex_config(topology: Topology, machine: TrexHost) -> str:
     """The contents of /etc/trex_cfg.yaml.
-
-    small  use one thread and the kernel's packet socket, even on a large machine
 
     Port 0 is the link to the DUT. The DUT's MAC address is configured, so that TRex need not resolve it.
     """
     near, far = topology.end(FIRST_LINK, "generator"), topology.end(FIRST_LINK, "dut")
-    pci = machine.pci if uses_dpdk(machine) and not small else None
+    pci = machine.pci if uses_dpdk(machine) else None
     settings: dict[str, Any] = {
         "version": 2,
         "interfaces": [near.dev if pci is None else pci.removeprefix("0000:"), DUMMY],
@@ -230,6 +228,7 @@ class Server:
     """The server, which runs from `start` to `stop`. `rpc` is the client."""
 
     def __init__(self, ssh: Ssh, topology: Topology, device: str, *, small: bool, mode: Mode = STATELESS) -> None:
+        """small: use one thread and the kernel's packet socket, even on a large machine."""
         self._ssh, self._topology, self._device, self._small = ssh, topology, device, small
         self._mode = mode
         self._process: subprocess.Popen[bytes] | None = None
@@ -243,10 +242,9 @@ class Server:
         """
         loopback = self._topology.ports.address
         machine = self._machine()
-        config = trex_config(self._topology, machine, small=self._small)
-        self._ssh.run(f"cat > {CONFIG}", data=config.encode())
+        self._ssh.run(f"cat > {CONFIG}", data=trex_config(self._topology, machine).encode())
         before = after = ""
-        if uses_dpdk(machine) and not self._small:
+        if uses_dpdk(machine):
             before, after = _HUGE_PAGES, _REBIND.format(pci=machine.pci)
         try:
             self._process = self._ssh.open(f"{before}{_SERVE.format(mode=self._mode.option)}{after}exit $r")
@@ -280,7 +278,7 @@ class Server:
                 f"generator: no TRex in {FOLDER}",
                 "these machines are older than the image: `vagrant destroy -f LAB; vagrant up LAB`",
             )
-        pci = rest[0] if rest and rest[0].count(":") == 2 else None
+        pci = rest[0] if rest and rest[0].count(":") == 2 and not self._small else None
         return TrexHost(int(cpus), int(memory_kib) >> 10, pci)
 
     def _await_answer(self, rpc: Rpc, server: subprocess.Popen[bytes], tunnel: subprocess.Popen[bytes]) -> None:

@@ -7,19 +7,12 @@ the draft of the IETF's BMWG (draft-ietf-bmwg-mlrsearch).
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from fwlab.metrics.offered_load import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
+from fwlab.metrics.offered_load import BUDGET_S, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
-
-
-class LoadMeasurer(Protocol):
-    """What makes one trial."""
-
-    def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial: `intended_load` packets per second for `intended_duration` s. Raises CannotMeasure."""
 
 
 class _BudgetSpentError(Exception):
@@ -27,21 +20,19 @@ class _BudgetSpentError(Exception):
 
 
 def search(
-    measurer: LoadMeasurer,
+    measure: Callable[[float, float], TrialResult],
     *,
     lowest: float,
     highest: float,
-    terms: SearchTerms = BY_HOST_CLOCK,
+    terms: SearchTerms,
+    tell: Callable[[Bounds, int, float], None],
     budget_s: float = BUDGET_S,
-    tell: Callable[[Bounds, int, float], None] = lambda _bounds, _trials, _spent: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> RateSearch:
     """NDR and PDR between these loads (pps). `tell` hears the bounds, the trials and the seconds so far.
 
-    No trial begins after `budget_s`; the bounds found by then are returned. Raises ValueError unless lowest < highest.
+    No trial begins after `budget_s`; the bounds found by then are returned.
     """
-    if not 0 < lowest < highest:
-        raise ValueError(f"nothing to search between {lowest:g} and {highest:g} pps")
     goals = [_goal(ratio, terms) for ratio in GOALS]
     config = Config(goals=goals, min_load=lowest, max_load=highest, search_duration_max=2 * budget_s + terms.trial_s)
     controller = MultipleLossRatioSearch(config=config)
@@ -49,10 +40,11 @@ def search(
     began = clock()
 
     def trial(duration: float, load: float) -> MeasurementResult:
-        tell({goal.loss_ratio: _bounds(controller, goal) for goal in goals}, len(trials), clock() - began)
+        found = [_found(controller, goal) for goal in goals]
+        tell({goal.loss_ratio: (goal.lower, goal.upper) for goal in found}, len(trials), clock() - began)
         if clock() - began > budget_s:
             raise _BudgetSpentError
-        trials.append(measurer.measure(duration, load))
+        trials.append(measure(duration, load))
         return _as_mlrsearch(trials[-1])
 
     try:
@@ -98,11 +90,6 @@ def _as_mlrsearch(trial: TrialResult) -> MeasurementResult:
         offered_count=trial.offered,
         loss_count=trial.lost,
     )
-
-
-def _bounds(controller: Any, goal: SearchGoal) -> tuple[float | None, float | None]:
-    found = _found(controller, goal)
-    return found.lower, found.upper
 
 
 def _found(controller: Any, goal: SearchGoal) -> GoalBounds:

@@ -14,7 +14,6 @@ from fwlab.judge.clocks import clock_of
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.curves import Crossover
-from fwlab.report.formatting import cost_unit
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Row, fidelity, overall_outcome
@@ -132,7 +131,7 @@ def _metric(model: ReportModel, of: Row, row: MetricRow) -> Document:
     if row.traffic_class:
         document["class"] = row.traffic_class
     if row.cost is not None:
-        document["cost"] = {"value": row.cost, "unit": cost_unit(model.run.testbed)}
+        document["cost"] = {"value": row.cost, "unit": clock_of(model.run.testbed).cost_unit}
     if row.published:
         document["published"] = [
             {**p.model_dump(mode="json"), "fidelity": fidelity(p, row.ratio)} for p in row.published

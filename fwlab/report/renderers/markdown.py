@@ -10,7 +10,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
 from fwlab.report.curves import position, published_positions
-from fwlab.report.formatting import NOTHING, either, kernel, number, ratio, scatter, scatter_heading
+from fwlab.report.formatting import NOTHING, either, kernel, number, ratio, scatter
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
@@ -75,7 +75,7 @@ def _rates(rows: list[Row], metric: Metric, base: str, run: Run) -> str:
     if not rows:
         return ""
     unit = metric.display.unit
-    head = ["case", unit, f"ratio to {base}", "published ratio", "source", scatter_heading(run.testbed)]
+    head = ["case", unit, f"ratio to {base}", "published ratio", "source", clock_of(run.testbed).scatter_heading]
     align = ["---", "---:", "---:", "---:", "---", "---:"]
     if loads := any(row.of(LOAD_TIME.name) for row in rows):
         head, align = [*head, "load, s"], [*align, "---:"]

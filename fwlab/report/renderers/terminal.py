@@ -91,7 +91,7 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
         heads.append(clock_of(run.testbed).cost_heading)
     if loads:
         heads.append("load, s")
-    table = _table("Capacity", *heads, formatting.scatter_heading(run.testbed), last=["verdict"], gap=2 if wide else 1)
+    table = _table("Capacity", *heads, clock_of(run.testbed).scatter_heading, last=["verdict"], gap=2 if wide else 1)
     for row in rows:
         found, load = row.of(MAIN_METRIC), row.of(LOAD_TIME.name)
         cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
@@ -104,7 +104,7 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
         cells.append(_scatter(found) or formatting.NOTHING)
         table.add_row(*cells, _verdict(row))
     bases = [base.case + ("" if base.capacity else ", not measured in this run") for base in model.baselines]
-    table.caption = f"ratio to {formatting.either(bases)}; {formatting.scatter_meaning(run.testbed)}"
+    table.caption = f"ratio to {formatting.either(bases)}; {clock_of(run.testbed).scatter_meaning}"
     return table
 
 
@@ -120,7 +120,7 @@ def _published(row: Row, found: MetricRow | None) -> list[str]:
 
 
 def _loads(rows: list[Row], run: Run) -> Table:
-    table = _table("Load time", "load, s", formatting.scatter_heading(run.testbed), last=["verdict"])
+    table = _table("Load time", "load, s", clock_of(run.testbed).scatter_heading, last=["verdict"])
     for row in rows:
         found = row.of(LOAD_TIME.name)
         table.add_row(row.id, _median(found), _scatter(found), _verdict(row))
@@ -129,7 +129,7 @@ def _loads(rows: list[Row], run: Run) -> Table:
 
 def _listed(figures: Iterable[tuple[Row, MetricRow]], run: Run) -> Table:
     table = _table(
-        "Other figures", "median", formatting.scatter_heading(run.testbed), names=("case", "metric"), last=["verdict"]
+        "Other figures", "median", clock_of(run.testbed).scatter_heading, names=("case", "metric"), last=["verdict"]
     )
     for row, found in figures:
         value = found.figure

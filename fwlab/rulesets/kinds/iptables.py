@@ -4,12 +4,12 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import ClassVar, NamedTuple
 
 from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
-from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, Chain, number, too_many
+from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, Chain, number, reached, too_many
 from fwlab.rulesets.kinds.lines import asks_for, is_address, longer_than, unquoted
 
 #: A word: what stands before a quotation mark, and up to the next one; or without any.
@@ -18,8 +18,8 @@ _WORD = re.compile(r'([^" \t]*)"([^"\\]*(?:\\.[^"\\]*)*)\\?(?:"|$)|([^" \t]+)', 
 _USUAL = re.compile(r"-A (\S+)(?: (?:! )?-(?:[sd] [\d./]+|[iop] \w+))* -j (\S+)", re.ASCII)
 #: Letters of options without a value: others may follow in the same word.
 _FLAGS = "46fnvxw"
-#: The short letter of each long option that matters here; @ where the value is an address of an extension, and
-#: " where it is a text, which may look like an option.
+#: The short letter of each long option that matters here. Of an extension: @ where the value is an address, # the size
+#: of a hash, % its name, and " a text, which may look like an option.
 _LONG = {
     "append": "A", "insert": "I", "replace": "R", "delete": "D", "check": "C", "flush": "F", "zero": "Z",
     "policy": "P", "new-chain": "N", "rename-chain": "E", "jump": "j", "goto": "g", "match": "m",
@@ -27,6 +27,7 @@ _LONG = {
     "ctorigsrc": "@", "ctorigdst": "@", "ctreplsrc": "@", "ctrepldst": "@", "tunnel-src": "@", "tunnel-dst": "@",
     "gateway": "@", "on-ip": "@", "to": "@", "to-source": "@", "to-destination": "@",
     "src-range": "@", "dst-range": "@",
+    "hashlimit-htable-size": "#", "hashlimit-name": "%",
     "comment": '"', "string": '"', "hex-string": '"', "log-prefix": '"', "nflog-prefix": '"',
 }  # fmt: skip
 
@@ -115,8 +116,6 @@ CHAINS = {
     "filter": ("INPUT", "FORWARD", "OUTPUT"),
     "security": ("INPUT", "FORWARD", "OUTPUT"),
 }
-_HASH = re.compile(r"--hashlimit-htable-s\w*(=(?P<long>.*))?")
-_HASH_NAME = re.compile(r"--hashlimit-na\w*(=.*)?")
 #: Default number of hashlimit's buckets, on a machine with as much memory as the DUT.
 _USUAL_HASH = 8192
 #: Bytes of a rule or chain with its target and counters, roughly, and of a match; some matches are large.
@@ -133,45 +132,17 @@ def validate(lines: list[str], other: str = "6") -> Faults:
 
     other  the family whose lines the tool passes over
     """
-    hashes = 0
     for place, line in enumerate(lines, 1):
         if longer_than(line, MAX_LINE):
             fault = f"a line of more than {MAX_LINE} bytes: iptables-restore would read it as two"
             yield place, fault, "make it shorter"
-            continue
-        if ("M" not in line and "--" not in line) or line.startswith("#"):
-            continue
-        words = unquoted(line)
-        if any(NAMES_A_PROGRAM.fullmatch(word) for word in words):
-            yield place, "a ruleset must not name a program", "remove the option -M (--modprobe)"
-        if any(NAMES_AN_OBJECT.fullmatch(word) for word in words):
-            yield place, "a ruleset must not name a file", "remove the option --object-pinned"
-        if "hashlimit" in line:
-            hashes += _hash_bytes(_words(line))
-            if hashes > MAX_BYTES:
-                what = f"the hashes of hashlimit take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
-                yield place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
-                return
+        elif ("M" in line or "--" in line) and not line.startswith("#"):
+            words = unquoted(line)
+            if any(NAMES_A_PROGRAM.fullmatch(word) for word in words):
+                yield place, "a ruleset must not name a program", "remove the option -M (--modprobe)"
+            if any(NAMES_AN_OBJECT.fullmatch(word) for word in words):
+                yield place, "a ruleset must not name a file", "remove the option --object-pinned"
     yield from _tables(lines, other)
-
-
-def _words(line: str) -> list[str]:
-    """The words of a line without regard to quotes: this counts too many rather than too few."""
-    return re.sub(r"[\"'\\]", "", line).split()
-
-
-def _hash_bytes(words: list[str]) -> int:
-    buckets = [number(size) or 0 for size in _values(words, _HASH)]
-    named = any(_HASH_NAME.fullmatch(word) for word in words)
-    return BUCKET * max([0, *buckets, _USUAL_HASH if named and not buckets else 0])
-
-
-def _values(words: list[str], option: re.Pattern[str]) -> Iterator[str]:
-    """The values of this option, whether attached to it or in the next word."""
-    for place, word in enumerate(words):
-        found = option.fullmatch(word)
-        if found:
-            yield found["long"] or (words[place + 1] if place + 1 < len(words) else "")
 
 
 class _Table:
@@ -204,7 +175,7 @@ class _Table:
 def _tables(lines: list[str], other: str) -> Faults:
     """Commands outside of a table or for a chain that it does not have, of which the tool would only give a number;
     hosts; memory; and chains that call each other too often."""
-    table, taken = _Table(1), 0
+    table, taken, hashes = _Table(1), 0, 0
     tables = {"": table}  # what a table has in several files adds up
     for line in read(lines):
         if line.kind == "*":
@@ -218,7 +189,12 @@ def _tables(lines: list[str], other: str) -> Faults:
             yield from _misplaced(line, line.words[0], table)
             table.put(line.words[0], line.words[1:])
         else:
-            taken += yield from _command(line, table, other)
+            bytes_taken, buckets = yield from _command(line, table, other)
+            taken, hashes = taken + bytes_taken, hashes + buckets * BUCKET
+        if hashes > MAX_BYTES:
+            what = f"the hashes of hashlimit take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
+            yield line.place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
+            return
         if taken > MAX_BYTES:
             what = f"the rules take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
             yield line.place, what, "match with a set, or with fewer matches"
@@ -237,11 +213,12 @@ def _misplaced(line: Line, chain: str, table: _Table) -> Faults:
         yield line.place, f"the table {line.table} has no chain {chain}", f"use one of its chains: {', '.join(there)}"
 
 
-def _command(line: Line, table: _Table, other: str) -> Generator[tuple[int, str, str], None, int]:
-    """The faults of one command. Returns the bytes that it takes."""
+def _command(line: Line, table: _Table, other: str) -> Generator[tuple[int, str, str], None, tuple[int, int]]:
+    """The faults of one command. Returns the bytes that it takes, and the buckets of its hash."""
     command = chain = ""
     calls: list[str] = []
-    taken, passed_over = 0, False
+    sizes: list[int] = []
+    taken, passed_over, named = 0, False, False
     for letter, value in options(line.words):
         if letter in _OF_A_CHAIN:
             command, chain = (command, chain) if command else (letter, value)
@@ -251,6 +228,10 @@ def _command(line: Line, table: _Table, other: str) -> Generator[tuple[int, str,
             taken += _MATCHES.get(value, MATCH)
         elif letter in ("s", "d", "@"):
             yield from _hosts(line.place, value)
+        elif letter == "#":
+            sizes.append(number(value) or 0)
+        elif letter == "%":
+            named = True
         elif letter == other:
             passed_over = True
         elif letter == "N":
@@ -265,7 +246,7 @@ def _command(line: Line, table: _Table, other: str) -> Generator[tuple[int, str,
     if command in ("A", "I", "R"):
         taken += RULE
         table.put(chain, calls)
-    return taken
+    return taken, max(sizes, default=_USUAL_HASH if named else 0)
 
 
 def _hosts(place: int, value: str) -> Faults:
@@ -288,15 +269,13 @@ _DECLARES = re.compile(
 )
 
 
-def _missing_from_kernel(save: str) -> Callable[[KernelView, list[str]], str | None]:
-    def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
-        if any(_FLUSHES.match(line) for line in lines):
-            return None
-        rules = sum((_APPENDS.match(line) is not None) - (_DELETES.match(line) is not None) for line in lines)
-        listed = int(shown.check_output(f"{save} | grep -c ^-A || true"))
-        return f"{rules - listed} of {rules} rules" if listed < rules else None
-
-    return missing_from_kernel
+def missing_from_kernel(command: str, shown: KernelView, lines: list[str]) -> str | None:
+    """How many rules the kernel lacks."""
+    if any(_FLUSHES.match(line) for line in lines):
+        return None
+    rules = sum((_APPENDS.match(line) is not None) - (_DELETES.match(line) is not None) for line in lines)
+    listed = int(shown.check_output(f"{command}-save | grep -c ^-A || true"))
+    return f"{rules - listed} of {rules} rules" if listed < rules else None
 
 
 #: A listed rule: its chain, and the chain that it calls. Such a rule ends with that name.
@@ -316,14 +295,8 @@ def _met(saved: Iterable[str]) -> int:
             calls.setdefault((table, found[1]), set()).add(found[2] or "")
         elif line.startswith("-A "):
             rules[table, line.split()[1]] += 1
-    todo = [key for key in rules if key[1] in THROUGH]
-    reached = set(todo)
-    while todo:
-        table, chain = todo.pop()
-        more = {(table, called) for called in calls.get((table, chain), ()) if (table, called) in rules} - reached
-        reached |= more
-        todo += more
-    return sum(rules[key] for key in reached)
+    entered = (key for key in rules if key[1] in THROUGH)
+    return sum(rules[key] for key in reached(entered, lambda key: [(key[0], one) for one in calls.get(key, ())]))
 
 
 def _remarks(texts: Mapping[str, str]) -> Iterator[str]:
@@ -396,10 +369,8 @@ class IptablesLoader(IptablesNftLoader):
 
     tool = ("iptables-legacy-restore",)
     command = "iptables-legacy"
-    save: ClassVar[str] = "iptables-legacy-save"
     #: The module of the tables, and /proc/net/...: the names of those that the kernel has.
     module: ClassVar[str] = "ip_tables"
-    kind: ClassVar[str] = "iptables"
 
     def undo(self, loaded: bool) -> None:
         """Empty every table, whatever filled it: no rule, no chain but the built-in ones, and the default policies."""
@@ -415,10 +386,10 @@ class IptablesLoader(IptablesNftLoader):
         """Rules that a packet can meet on its way through the machine."""
         if self.module not in self.machine.modules():
             return 0
-        return _met(self.machine.run(self.save).stdout.splitlines())
+        return _met(self.machine.run(f"{self.command}-save").stdout.splitlines())
 
     def hooks(self) -> Iterable[str]:
-        return [f"{self.kind} {table}" for table in self._tables()]
+        return [f"{self.command.removesuffix('-legacy')} {table}" for table in self._tables()]
 
     def _tables(self) -> list[str]:
         try:
@@ -432,14 +403,12 @@ class Ip6tablesLoader(IptablesLoader):
 
     tool = ("ip6tables-legacy-restore",)
     command = "ip6tables-legacy"
-    save = "ip6tables-legacy-save"
     module = "ip6_tables"
-    kind = "ip6tables"
 
 
-def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: bool) -> RulesetKind:
+def _kind(name: str, position: int, loader: type[IptablesNftLoader]) -> RulesetKind:
     def hooks(text: str) -> list[str]:
-        return [f"{name} {table}" for table in _TABLE.findall(text)] if legacy else []
+        return [f"{name} {table}" for table in _TABLE.findall(text)] if issubclass(loader, IptablesLoader) else []
 
     return RulesetKind(
         name=name,
@@ -447,7 +416,7 @@ def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: boo
         position=position,
         validate=partial(validate, other="4" if name == "ip6tables" else "6"),
         loader=loader,
-        missing_from_kernel=_missing_from_kernel(save),
+        missing_from_kernel=partial(missing_from_kernel, loader.command),
         cumulative=True,
         hooks=hooks,
         remarks=_remarks,
@@ -455,7 +424,7 @@ def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: boo
 
 
 KIND = (
-    _kind("iptables", 40, IptablesLoader, IptablesLoader.save, legacy=True),
-    _kind("ip6tables", 41, Ip6tablesLoader, Ip6tablesLoader.save, legacy=True),
-    _kind("iptables-nft", 42, IptablesNftLoader, "iptables-nft-save", legacy=False),
+    _kind("iptables", 40, IptablesLoader),
+    _kind("ip6tables", 41, Ip6tablesLoader),
+    _kind("iptables-nft", 42, IptablesNftLoader),
 )

@@ -6,9 +6,10 @@ calls on each of twelve levels make 10^12 rules, and the kernel walks them all w
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 #: Rules for one packet, somewhat more than lab03's longest list. Packets of SSH may have to pass them, too.
 MAX_RULES = 300_000
@@ -25,6 +26,8 @@ TOO_MANY_BRANCHES = (
     "call fewer chains, or match with a set",
 )
 
+Key = TypeVar("Key", bound=Hashable)
+
 
 @dataclass
 class Chain:
@@ -40,24 +43,30 @@ class Chain:
     one: bool = False
 
 
+def reached(first: Iterable[Key], leads: Callable[[Key], Iterable[Key]]) -> set[Key]:
+    """These, and all that they lead to: the chains that are called, for example."""
+    found = set(first)
+    todo = [*found]
+    while todo:
+        more = set(leads(todo.pop())) - found
+        found |= more
+        todo += more
+    return found
+
+
 def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[str, str] | None:
     """The fault and a hint if a packet that enters by one of the `first` chains passes too many rules."""
-    reached, todo = set(), [name for name in first if name in chains]
-    while todo:
-        name = todo.pop()
-        if name not in reached:
-            reached.add(name)
-            todo += [called for called in chains[name].calls if called in chains]
-    graph = {name: [called for called in chains[name].calls if called in reached] for name in reached}
+    graph = {name: [called for called in chain.calls if called in chains] for name, chain in chains.items()}
+    entered = reached((name for name in first if name in chains), graph.__getitem__)
     try:
-        order = list(TopologicalSorter(graph).static_order())
+        order = list(TopologicalSorter({name: graph[name] for name in entered}).static_order())
     except CycleError:
         return CIRCLE
     passed: dict[Hashable, int] = {}
     checked: dict[Hashable, int] = {}
     for name in order:  # called chains come first
         chain = chains[name]
-        inside = [(called, times) for called, times in chain.calls.items() if called in reached]
+        inside = [(called, times) for called, times in chain.calls.items() if called in entered]
         if chain.one:
             passes = max((passed[called] for called, _ in inside), default=0)
         else:

@@ -21,6 +21,10 @@ def is_host_name(word: str) -> bool:
     return _LABELS.fullmatch(word) is not None and _LETTER.search(word.rstrip(".").rpartition(".")[2]) is not None
 
 
+class Fault(Exception):
+    """(line number, what is wrong, what to do about it): the first thing in a file that is not allowed."""
+
+
 def other_link(name: str, links: tuple[str, ...] = LINKS) -> tuple[str, str]:
     """The fault and the hint where a file names a device that is none of the links."""
     return f"{name} is not one of the DUT's test links", f"use {' or '.join(links)}"

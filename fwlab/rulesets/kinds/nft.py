@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
-from fwlab.rulesets.kinds.limits import MAX_ENTRIES
+from fwlab.rulesets.kinds.limits import MAX_ENTRIES, reached
 from fwlab.rulesets.kinds.nft_chains import Chains
 from fwlab.rulesets.kinds.nft_devices import Devices
 from fwlab.rulesets.kinds.nft_names import Names
@@ -26,7 +26,7 @@ def reachable_entries(listed: Iterable[dict[str, Any]]) -> int:
     """Count the items of `nft -j list ruleset` that can be reached from a chain with a hook."""
     held: dict[_Key, list[Any]] = {}
     sets: dict[_Key, int] = {}
-    todo: list[_Key] = []
+    hooked: list[_Key] = []
     for kind, found in (pair for item in listed for pair in item.items()):
         if kind == "set":
             sets[_key(found, "@" + found["name"])] = len(found.get("elem", []))
@@ -35,19 +35,11 @@ def reachable_entries(listed: Iterable[dict[str, Any]]) -> int:
         elif kind == "rule":
             held.setdefault(_key(found, found["chain"]), []).append(found["expr"])
         elif kind == "chain" and found.get("hook") not in (None, *OWN_HOOKS):
-            todo.append(_key(found, found["name"]))
-    count, reached = 0, set(todo)
-    while todo:
-        key = todo.pop()
-        inside = held.get(key, [])
-        count += len(inside) + sets.get(key, 0)
-        for value in _values(inside):
-            if isinstance(value, list):
-                count += len(value)
-            elif (called := (*key[:2], value)) not in reached:
-                reached.add(called)
-                todo.append(called)
-    return count
+            hooked.append(_key(found, found["name"]))
+    named = {key: list(_values(inside)) for key, inside in held.items()}
+    met = reached(hooked, lambda key: [(*key[:2], one) for one in named.get(key, ()) if isinstance(one, str)])
+    elements = sum(len(one) for key in met for one in named.get(key, ()) if isinstance(one, list))
+    return elements + sum(len(held.get(key, ())) + sets.get(key, 0) for key in met)
 
 
 def _key(found: dict[str, Any], name: str) -> _Key:

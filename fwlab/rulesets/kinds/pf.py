@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fwlab.rulesets.kind import Faults, KernelView, RulesetKind
 from fwlab.rulesets.kinds.limits import MAX_BYTES
-from fwlab.rulesets.kinds.lines import asks_for, is_host_name, other_link
+from fwlab.rulesets.kinds.lines import Fault, asks_for, is_host_name, other_link
 
 #: A comment ends with its line, and a line goes on after a backslash. A word begins with a letter, a digit, a colon or
 #: an underscore, and may hold almost any mark, quotes too (yylex and allowed_in_string of pfctl's parse.y).
@@ -43,10 +43,6 @@ _BEFORE_LISTS = (
 )
 
 
-class Unreadable(ValueError):
-    """(line, what is wrong, what to do about it)"""
-
-
 @dataclass(frozen=True)
 class Token:
     """A word, a quoted text (without its quotes) or a mark. `macro`: it comes from a macro."""
@@ -68,7 +64,7 @@ Statement = list[Token]
 
 def statements(text: str) -> Iterator[Statement]:
     """Every statement; definitions of macros too, as they are. A list may hold line ends, the block of an anchor ends
-    its statement. Raises Unreadable."""
+    its statement. Raises Fault."""
     macros: dict[str, Statement] = {}
     statement: Statement = []
     lists = count = expanded = 0
@@ -84,10 +80,10 @@ def statements(text: str) -> Iterator[Statement]:
             count += 1
             expanded += len(part.text) + 1 if part.macro else 0
             if count > MAX_TOKENS:
-                raise Unreadable(token.line, f"more than {MAX_TOKENS} words", "use fewer and shorter macros")
+                raise Fault(token.line, f"more than {MAX_TOKENS} words", "use fewer and shorter macros")
             if expanded > MAX_EXPANDED:
                 what = f"macros that expand to more than {MAX_EXPANDED >> 10} KiB"
-                raise Unreadable(token.line, what, "use a table in place of a long macro")
+                raise Fault(token.line, what, "use a table in place of a long macro")
             lists += part.is_mark("{") - part.is_mark("}")
             statement.append(part)
     if statement:
@@ -115,7 +111,7 @@ def _tokens(text: str, line: int = 1) -> Iterator[Token]:
             yield Token(line, value.replace("\\\n", ""), "word")
         elif kind in ("newline", "mark"):
             if value in "\"'":
-                raise Unreadable(line, "a quoted text does not end", f"add the other {value}")
+                raise Fault(line, "a quoted text does not end", f"add the other {value}")
             yield Token(line, value, kind)
         line += value.count("\n")
 
@@ -132,9 +128,9 @@ def _define(statement: Statement, macros: dict[str, Statement]) -> None:
     value = " ".join(token.text for token in statement[2:])
     line = statement[0].line
     if len(value) > MAX_MACRO:
-        raise Unreadable(line, f"a macro of {len(value)} characters; {MAX_MACRO} are allowed", "use a table")
+        raise Fault(line, f"a macro of {len(value)} characters; {MAX_MACRO} are allowed", "use a table")
     if _HIDING.search(value):
-        raise Unreadable(line, "a macro with a quotation mark, # or $ in it", "write that part where it is used")
+        raise Fault(line, "a macro with a quotation mark, # or $ in it", "write that part where it is used")
     macros[statement[0].text] = list(_tokens(value))
 
 
@@ -175,7 +171,7 @@ def validate(lines: list[str]) -> Faults:
                 what = f"{rules} rules once the lists are expanded: the DUT has memory for {MAX_RULES}"
                 yield statement[0].line, what, "use a table"
                 return
-    except Unreadable as error:
+    except Fault as error:
         yield error.args
 
 

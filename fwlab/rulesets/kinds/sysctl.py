@@ -41,17 +41,22 @@ def expanded(text: str) -> str:
 
 def named_in(text: str) -> list[str]:
     """The settings that a file changes, with dots."""
-    names = (line.split("=")[0].strip().lstrip("-").strip() for line in expanded(text).splitlines())
-    return [name.replace("/", ".") for name in names if name and name[0] not in "#;"]
+    return [key.replace("/", ".") for key, _, _ in map(_parts, expanded(text).splitlines()) if key]
+
+
+def _parts(line: str) -> tuple[str, str, str]:
+    """Setting, equals sign and value of a line; no setting if it is empty or a comment."""
+    key, equals, value = (part.strip() for part in line.partition("="))
+    key = key.lstrip("-").strip()
+    return ("" if key[:1] in ("#", ";") else key), equals, value
 
 
 def validate(lines: list[str]) -> Faults:
     """Only settings under net that a reset can restore, and of the test links only."""
     places = ((place, each) for place, line in enumerate(lines, 1) for each in expanded(line).split("\n"))
     for place, line in places:
-        key, equals, value = (part.strip() for part in line.partition("="))
-        key = key.lstrip("-").strip()
-        if not key or key[0] in "#;":
+        key, equals, value = _parts(line)
+        if not key:
             continue
         device = _OF_A_DEVICE.fullmatch(key)
         if not NETWORK_SETTING.fullmatch(key):
@@ -72,9 +77,9 @@ def validate(lines: list[str]) -> Faults:
 def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The first setting that the kernel holds with another value."""
     for line in map(str.strip, expanded("\n".join(lines)).splitlines()):
-        if line.startswith(";"):
+        key, _, value = _parts(line)
+        if not key:
             continue
-        key, _, value = (part.strip() for part in line.lstrip("-").partition("="))
         held = shown.run("sysctl -n %s", key)
         if line.startswith("-") and not held:
             continue

@@ -22,7 +22,8 @@ from functools import partial
 
 from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds import bpf
-from fwlab.rulesets.kinds.xdp_table_text import FIELDS, VERDICTS, Fault, Range, Table, prefix_length, tables_in
+from fwlab.rulesets.kinds.lines import Fault
+from fwlab.rulesets.kinds.xdp_table_text import FIELDS, VERDICTS, Range, Table, prefix_length, tables_in
 
 #: What a map says of each of its entries; an array also has values that are no entries.
 PRESENT = struct.pack("<I", 1)

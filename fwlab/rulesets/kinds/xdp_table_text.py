@@ -16,7 +16,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.kinds.lines import LINKS, instructions, other_link
+from fwlab.rulesets.kinds.lines import LINKS, Fault, instructions, other_link
 
 #: The first and the last value of a field that an entry matches.
 Range = tuple[int, int]
@@ -39,10 +39,6 @@ MAX_SHOWN = 80
 _ADDRESS = re.compile(r"(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
 HOW_TABLE = "write `table eth0 hash saddr drop`: device, list, hash, lpm or array, fields, drop or pass"
-
-
-class Fault(Exception):
-    """(line number, what is wrong, what to do about it): the first thing in a file that is not allowed."""
 
 
 @dataclass

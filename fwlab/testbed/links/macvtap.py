@@ -23,11 +23,9 @@ class Macvtap(MacvtapNic):
     netdevs: tuple[str, ...] = ("tap",)
 
     def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
-        """As for virtio. libvirt makes the macvtap devices itself."""
         return host_network(self.devices)
 
     def changes(self, link: LinkOnHost) -> tuple[NewDummy | HostNic, ...]:
-        """A NIC that leads nowhere, if host.yml asks for one; else the NIC that it names, as it is."""
         named = link.file.macvtap.get(link.name)
         if named is None:
             raise BadInput(f"{NAME}: macvtap.{link.name}: this field is missing", HINT)

@@ -15,7 +15,6 @@ class Socket(SocketNic):
     netdevs = ("socket", "dgram")
 
     def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
-        """Nothing beyond QEMU: no rights, no device, no kernel module."""
         return ()
 
 

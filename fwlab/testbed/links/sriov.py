@@ -25,7 +25,6 @@ class Sriov(VfNic):
     netdevs: tuple[str, ...] = ("vfio-pci",)
 
     def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
-        """Root's libvirt, an IOMMU, VFs, and boxes whose kernel drives VFs."""
         physical = self.devices.physical_functions()
         have = any(now for now, _ in physical.values())
         where = next(iter(physical), "")
@@ -39,7 +38,6 @@ class Sriov(VfNic):
         )
 
     def changes(self, link: LinkOnHost) -> tuple[VfSet | VfAsIs, ...]:
-        """What the physical function enforces for the link's two VFs."""
         named = link.file.sriov.get(link.name)
         if named is None:
             raise BadInput(f"{NAME}: sriov.{link.name}: this field is missing", HINT)

@@ -22,7 +22,6 @@ class Virtio(BridgeNic):
     netdevs: tuple[str, ...] = ("tap",)
 
     def requirements(self, kernels: Sequence[str]) -> tuple[Requirement, ...]:
-        """Root's libvirt, which may attach to bridges, tap devices, vhost if KVM is there, and no filter on bridges."""
         filters = [
             self.devices.proc / "sys/net/bridge" / f"bridge-nf-call-{name}" for name in ("iptables", "ip6tables")
         ]
@@ -32,7 +31,6 @@ class Virtio(BridgeNic):
         return (*host_network(self.devices), Requirement(said, not filtered, command))
 
     def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
-        """A new bridge for the link."""
         reject_taken(link)
         return (NewBridge(name=link.device, mtu=link.mtu, alias=link.alias),)
 

@@ -22,8 +22,8 @@ class Samples:
 
     held      a text that the kernel must hold: nothing of it is on a DUT without a ruleset
     accepted  texts, or single lines
-    refused   (text, how the message begins behind the file's name: the line, and what is wrong)
-    lines     single lines that are refused, each with its place in the file
+    refused   (text, how the message begins behind the file's name: the line, and what is wrong); more of them are in
+              tests/data/hostile
     loaded    (text, the calls that load it)
     each      (text, the words of each call that loads it line by line); none: its tool reads it whole, or a line anyway
     undone    the calls that take away what an earlier agent may have left
@@ -34,7 +34,6 @@ class Samples:
     held: str
     accepted: Sequence[str] = ()
     refused: Sequence[tuple[str, str]] = ()
-    lines: Sequence[str] = ()
     loaded: Sequence[tuple[str, Calls]] = ()
     each: Sequence[tuple[str, Sequence[Sequence[str]]]] = ()
     undone: Calls = ()

@@ -57,20 +57,6 @@ SAMPLES = [
             (f'{COMMENTS}add a 10.0.0.0/12 comment "{"x" * 200}"\n', f"2: {FULL}"),
             *((text, f"{text.count(chr(10))}: " + ASKS.format(name)) for name, text in HOSTS),
         ],
-        lines=[
-            "save -f /etc/passwd",
-            "list -file /etc/cron.d/x",
-            "restore -file /etc/shadow",
-            "add blacklist 198.18.1.1 -f /etc/cron.d/x",
-            "add blacklist 198.18.1.1 --file /etc/cron.d/x",
-            'add blacklist 198.18.1.1 "-f" /etc/cron.d/x',
-            "add blacklist 198.18.1.1 \\-file /etc/cron.d/x",
-            "create x hash:ip -o xml",
-            "list",
-            "-S x",
-            "quit",
-            "version",
-        ],
         loaded=[("# x\n", [("ipset restore", "# x\n")])],
         each=[
             (

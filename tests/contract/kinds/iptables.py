@@ -90,11 +90,6 @@ LINES = [
     ["filter", "-A", "x;", "$(reboot)"],
 ]
 RULES = "*raw\n-A A -j X\nCOMMIT\n"
-NO_PROGRAM = [
-    "-A INPUT -m bpf --object-pinned /sys/fs/bpf/x -j DROP",
-    "-A INPUT -m bpf --obj x -j DROP",
-    *["-A INPUT --modprobe=/bin/sh -j DROP", "-A INPUT -M /bin/sh"],
-]
 
 
 def samples(name: str, tool: str, saved: str) -> Samples:
@@ -131,7 +126,6 @@ def samples(name: str, tool: str, saved: str) -> Samples:
                 if name != "ip6tables" or "-4" not in rest
             ),
         ],
-        lines=NO_PROGRAM,
         loaded=[("# x\n", [(tool, "# x\n")])],
         each=[(EACH, [[tool.removesuffix("-restore"), "-t", *words] for words in LINES])],
         missing=[

@@ -10,8 +10,11 @@ SAMPLES = [
         name="nic",
         held="vmxnet3\n",
         accepted=["vmxnet3", "# x\ne1000e"],
-        lines=["ne2k_pci"],
-        refused=[("e1000 e1000\n", "1: unknown NIC model"), ("vmxnet3\ne1000\n", "2: unknown NIC model: e1000")],
+        refused=[
+            ("ne2k_pci\n", "1: unknown NIC model"),
+            ("e1000 e1000\n", "1: unknown NIC model"),
+            ("vmxnet3\ne1000\n", "2: unknown NIC model: e1000"),
+        ],
         missing=[
             ("vmxnet3\n", {"ethtool -i eth0": "driver: vmxnet3\n", "ethtool -i eth1": "driver: vmxnet3\n"}, None),
             (

@@ -11,7 +11,7 @@ SAMPLES = [
         name="rps",
         held="eth0 rx-0 rps_cpus 1\n",
         accepted=["eth0 rx-0 rps_cpus 3", "eth1 rx-12 rps_flow_cnt 4096"],
-        lines=["eth2 rx-0 rps_cpus 1"],
+        refused=[("# one\neth2 rx-0 rps_cpus 1\n", "2: eth2 is not one of the DUT's test links")],
         loaded=[
             (
                 "# one CPU\neth0 rx-0 rps_cpus 1\n\neth0 rx-0 rps_flow_cnt 4096  # flows\n",

@@ -29,7 +29,6 @@ SAMPLES = [
                 "1: net.ipv6.conf.all.stable_secret cannot be read, so it could not be restored",
             ),
         ],
-        lines=["kernel.core_pattern = |/bin/sh"],
         loaded=[("# x\n", [("sysctl -q -p /dev/stdin", "# x\n")])],
         missing=[
             ("; x=1\n- net.core.a = 1 2\n", {"sysctl -n net.core.a": "1\t2\n"}, None),

@@ -11,7 +11,7 @@ def tc(ingress: str) -> dict[str, str]:
     return {f"tc filter show dev eth0 {place}": listed for place, listed in places.items()}
 
 
-FILTER = "filter add dev eth0 ingress protocol ip"
+FILTER, ALL = (f"filter add dev eth0 ingress {rest}" for rest in ("protocol ip", "matchall"))
 HOSTS = ["flower src_ip {} action drop", "flower dst_ip {}", "u32 match ip src {}", "pedit munge ip dst set {}"]
 PLACES = [(device, place) for device in ("eth0", "eth1") for place in ("clsact", "ingress", "root")]
 DELETES = "".join(f"qdisc del dev {device} {place}\n" for device, place in PLACES)
@@ -44,32 +44,14 @@ SAMPLES = [
             (f"{FILTER} flower src_ip localhost action drop\n", "1: " + ASKS.format("localhost")),
             (f"{FILTER} u32 match ip dst web action drop\n", "1: " + ASKS.format("web")),
             ("qdisc add \\\ndev eth0 \\\n\\\n root pfifo # \\\nfilter\n", "5: the tc command filter is not allowed"),
-        ],
-        lines=[
-            "exec bpf import /tmp/x",
-            "filter add dev eth0 ingress bpf obj /tmp/x.o sec y",
-            "filter add dev eth0 ingress bpf object-pinned x",
-            "filter add dev eth0 ingress bpf bytecode-file x",
-            "filter add dev eth0 ingress matchall action bpf obj x.o",
-            "filter add dev eth0 ingress matchall action xt -j DROP",
-            "filter add dev eth0 ingress matchall object x.o",
-            "filter add dev eth0 ingress pinned x",
-            "filter add dev eth0 ingress ../../tmp/x match",
-            "filter add dev eth0 ingress a/b/c",
-            "qdisc add dev eth2 clsact",
-            "qdisc add dev lo clsact",
-            "filter add dev eth0 ingress matchall action mirred egress redirect d eth2",
-            "qdisc show dev eth0",
-            "-batch /etc/passwd",
-            "monitor",
-            'filter add dev eth0 ingress match"all"',
-            'filter add dev eth0 ingress "matchall',
-            'filter add dev eth0 ingress "matchall action xt" -j DROP',
-            'qdisc add dev "eth2" clsact',
-            "filter add dev eth0 ingress matchall action x\\\nt",
-            "qdisc add dev \\\neth2 clsact",
-            "filter add dev eth0 \\ ",
-            "qdisc",
+            (f"{ALL} object x.o\n", "1: a ruleset must not name a file or a program (object)"),
+            ("filter add dev eth0 ingress pinned x\n", "1: a ruleset must not name a file or a program (pinned)"),
+            ("filter add dev eth0 ingress a/b/c\n", "1: 'a/b/c' is not allowed"),
+            ('filter add dev eth0 ingress match"all"\n', "1: "),
+            ('filter add dev eth0 ingress "matchall\n', "1: "),
+            ('filter add dev eth0 ingress "matchall action xt" -j DROP\n', "1: a ruleset must not name a file"),
+            ('qdisc add dev "eth2" clsact\n', "1: eth2 is not one"),
+            (f"{ALL} action x\\\nt\n", "1: a ruleset must not name a file or a program (xt)"),
         ],
         loaded=[("# x\n", [("tc -batch -", "# x\n")])],
         undone=[("tc -force -batch -", DELETES)],

@@ -83,7 +83,6 @@ SAMPLES = [
         held="table eth0 hash saddr drop\n198.18.1.1\n",
         accepted=[*TABLES.values()],
         refused=[(text, f"{line}: {fault}") for text, line, fault in REFUSED],
-        lines=["table eth0 pinned /sys/fs/bpf/x drop"],
         missing=[
             (ONE_TABLE, {"xdp-loader status": LOADER}, None),
             (ONE_TABLE.replace("53", "54"), {"xdp-loader status": LOADER}, "the program of eth1"),

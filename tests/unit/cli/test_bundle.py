@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A student's bundle: complete, without solutions, the same every time, and it works from where it was unpacked."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,7 +16,6 @@ from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.grading.student_bundle import bundle_files, wanted, without_lost_links, write_bundle
-from fwlab.images.boxes import content_key
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.report.model import build_model
@@ -118,18 +115,6 @@ def test_the_bytes_are_the_same_every_time(tmp_path: Path) -> None:
     assert {(entry.mtime, entry.uid, entry.gid, entry.uname) for entry in entries} == {(0, 0, 0, "")}
     assert {entry.mode for entry in entries} == {0o644, 0o755}
     assert [entry.name for entry in entries] == sorted(entry.name for entry in entries)
-
-
-def test_its_machines_are_those_of_the_checkout(bundle: Path) -> None:
-    """The same content keys: boxes that were built for one are used by the other."""
-    for image in ("dut-linux", "generator", "sink"):
-        assert content_key(bundle, image, SETTINGS) == content_key(ROOT, image, SETTINGS)
-
-
-def test_it_lists_its_lab_alone(bundle: Path) -> None:
-    done = fwlab(bundle, "list", "--json")
-    assert [lab["id"] for lab in json.loads(done.stdout)] == [LAB], done.stderr
-    assert os.access(bundle / "packer/build", os.X_OK)
 
 
 def test_every_exercise_can_be_started_and_predicted(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab doctor`: which libvirt must run, and which programs are required."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab init`: a whole folder or none, nothing of others is touched, and it says what comes next."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -97,18 +95,14 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -
         make_folder(tmp_path, [LAB])
     assert error.value.hint == "name a new folder"
     assert contents(tmp_path) == {name: b"mine"}
-
-
-def test_a_file_and_an_unknown_lab_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="is not a folder"):
-        make_folder(tmp_path / "file", [LAB])
+        make_folder(tmp_path / name, [LAB])
+
+
+def test_an_unknown_lab_and_one_for_another_folder_are_refused(made: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="unknown lab lab99"):
         make_folder(tmp_path / "new", ["lab99"])
     assert not (tmp_path / "new").exists()
-
-
-def test_another_lab_needs_another_folder(made: Path) -> None:
     with pytest.raises(BadInput, match=f"has {LAB}, but not lab04-nftables") as error:
         make_folder(made, ["lab03", "lab04"])
     assert error.value.hint == "fwlab init NEW-FOLDER --lab lab04-nftables"

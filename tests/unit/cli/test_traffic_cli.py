@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands `fwlab traffic expand` and `fwlab traffic show`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

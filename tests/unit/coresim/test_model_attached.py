@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The model beside a DUT: its file of counters, the description of the machine, the marks of the agent, its build."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from fwlab_coresim import attach, build
 from fwlab_coresim.attach import attached, refuse_other_qemu, with_model, without_model
 from fwlab_coresim.cores import reference_cores
-from fwlab_coresim.counters import BEGIN, END, CoreCounters
+from fwlab_coresim.counters import BEGIN, END, CoreCounters, CorePlaces
 from fwlab_coresim.counts import Modelled
 
 from fwlab.dut.agent_client import AgentDut
@@ -64,13 +63,20 @@ def test_windows_are_what_the_model_wrote(tmp_path: Path) -> None:
     assert counters.windows() == []
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "counters"
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (lambda path: CoreCounters(path, path).begin(), "no counters of this model"),
+        (lambda path: CorePlaces(path).begin(), "no places of this model"),
+    ],
+    ids=["counters", "places"],
+)
+def test_another_file_is_refused(tmp_path: Path, read: Callable[[Path], None], what: str) -> None:
     with pytest.raises(CannotMeasure, match="cannot be read"):
-        CoreCounters(path, path).begin()
-    path.write_bytes(bytes(4096))
-    with pytest.raises(CannotMeasure, match="no counters of this model"):
-        CoreCounters(path, path).begin()
+        read(tmp_path / "none")
+    (tmp_path / "zeros").write_bytes(bytes(4096))
+    with pytest.raises(CannotMeasure, match=what):
+        read(tmp_path / "zeros")
 
 
 # ---- the machine
@@ -136,24 +142,28 @@ def test_the_machine_goes_on_with_the_plugin_and_later_without(monkeypatch: pyte
     assert "-plugin" not in libvirt.restored[1]
 
 
-def test_a_machine_that_cannot_have_the_plugin_goes_on_as_it_was(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("version", "fails", "says", "done"),
+    [
+        ("7.2.22", "restore", "refused", ["save", "save-image-dumpxml", "restore", "restore"]),
+        ("10.0.13", "-", r"the model fits QEMU 7\.2.*this is 10\.0", []),
+    ],
+    ids=["it goes on as it was", "another QEMU"],
+)
+def test_a_machine_that_cannot_have_the_plugin_is_left_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, fails: str, says: str, done: list[str]
 ) -> None:
-    libvirt = Libvirt(monkeypatch, tmp_path, version="7.2.22", fails="restore")
-    with pytest.raises(CannotMeasure, match="refused"), libvirt.attached():
+    libvirt = Libvirt(monkeypatch, tmp_path, version=version, fails=fails)
+    with pytest.raises(CannotMeasure, match=says), libvirt.attached():
         raise AssertionError("it was attached")
-    assert libvirt.done == ["save", "save-image-dumpxml", "restore", "restore"]
+    assert libvirt.done == done
 
 
-def test_another_qemu_is_refused_before_anything_is_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["10.0.13", "9.2.0", "8.2.1", "7.20.0"])
+def test_another_qemu_is_refused(version: str) -> None:
     refuse_other_qemu("7.2.22")
-    for version in ("10.0.13", "9.2.0", "8.2.1", "7.20.0"):
-        with pytest.raises(CannotMeasure, match="the model fits QEMU 7.2"):
-            refuse_other_qemu(version)
-    libvirt = Libvirt(monkeypatch, tmp_path, version="10.0.13")
-    with pytest.raises(CannotMeasure, match=r"this is 10\.0"), libvirt.attached():
-        raise AssertionError("it was attached")
-    assert libvirt.done == []
+    with pytest.raises(CannotMeasure, match="the model fits QEMU 7.2"):
+        refuse_other_qemu(version)
 
 
 # ---- the agent

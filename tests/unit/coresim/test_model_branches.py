@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The model's branch prediction, its decoding of branches, and what locks cost."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The model's caches and TLBs: traces with known answers, the staircase of each core, and an independent model."""
 
-from __future__ import annotations
-
 import random
 from collections import OrderedDict
 
@@ -23,51 +21,12 @@ def loads(*lines: int) -> list[str]:
     return [f"l {line * 64:x}" for line in lines]
 
 
-@pytest.mark.parametrize(
-    ("lines", "missed"),
-    [
-        ((0, 2, 0, 4, 0), 3),  # lines 0, 2 and 4 are in one set: using 0 again leaves 2 as the oldest
-        ((0, 2, 0, 4, 2), 4),
-        ((0, 2, 4, 0), 4),
-        ((0, 1, 2, 3, 0, 1, 2, 3), 4),
-        ((0, 2, 4, 0, 2, 4), 6),  # three lines in a set of two ways
-        ((0, 2, 5, 0, 2, 5), 3),
-    ],
-)
-def test_the_least_recently_used_line_of_a_set_makes_room(lines: tuple[int, ...], missed: int) -> None:
-    """Of the first level of data, which has two sets of two ways."""
-    assert counted([*loads(*lines), "p"])[0]["l1d_misses"] == missed
-
-
-def test_one_line_is_64_bytes() -> None:
-    assert counted(["l 0", "l 3f", "l 40", "p"])[0]["l1d_misses"] == 2
-
-
 def test_a_load_waits_for_the_level_that_has_the_line() -> None:
     first, second, third = counted(["l 0", "p", "l 0", "p", *loads(2, 4), "l 0", "p"])
     assert (first["load_wait"], first["l2_misses"], first["llc_misses"]) == (200 - 4, 2, 2)  # the walk misses, too
     assert first["tlb_wait"] == 9 + 200
     assert second["load_wait"] == second["tlb_wait"] == 0
     assert third["load_wait"] == 2 * (200 - 4) + 14 - 4
-
-
-def test_a_store_waits_for_nothing_and_brings_its_line() -> None:
-    stored, loaded = counted(["s 0", "p", "l 0", "p"])
-    assert stored["l1d_misses"] == stored["stores"] == 1
-    assert stored["load_wait"] == stored["tlb_wait"] == 0
-    assert loaded["l1d_misses"] == 0
-
-
-def test_code_and_data_share_what_is_below_the_first_level() -> None:
-    found = counted(["f 1000", "p", "l 1000", "p"])
-    assert (found[0]["l1i_misses"], found[0]["fetch_wait"]) == (1, 196)
-    assert (found[1]["l1d_misses"], found[1]["load_wait"]) == (1, 14 - 4)
-
-
-def test_below_the_first_level_the_physical_address_counts() -> None:
-    found = counted(["l 10000 0", "l 20000 0", "p"])[0]
-    assert found["l1d_misses"] == 2
-    assert found["load_wait"] == 196 + 10
 
 
 @pytest.mark.parametrize("start", [DIRECT_MAP, MEMORY_MAP, TEXT])
@@ -78,22 +37,10 @@ def test_large_pages_are_those_of_the_direct_map_the_memory_map_and_the_text(sta
     assert counted([*small, "p"])[0]["dtlb_misses"] == len(small)
 
 
-def test_the_second_tlb_saves_a_walk() -> None:
-    pages = [f"l {page << 12:x}" for page in range(8)]  # twice what the first level holds
-    found = counted([*pages, "p", *pages, "p"])
-    assert (found[0]["dtlb_misses"], found[0]["walks"]) == (8, 8)
-    assert (found[1]["dtlb_misses"], found[1]["walks"], found[1]["tlb_wait"]) == (8, 0, 8 * 9)
-
-
 def test_large_pages_walk_if_the_second_tlb_has_none() -> None:
     pages = [f"l {DIRECT_MAP + (page << 21):x}" for page in range(4)]
     assert counted([*pages, *pages, "p"], stlb_large="0")[0]["walks"] == 8
     assert counted([*pages, *pages, "p"])[0]["walks"] == 4
-
-
-def test_eight_walks_share_a_line_of_the_page_table() -> None:
-    pages = [f"l {page << 12:x} 0" for page in range(8)]
-    assert counted([*pages, "p"])[0]["l2_misses"] == 2, "the line of the data and that of the table"
 
 
 @pytest.mark.parametrize("name", CORES)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The metric model_cycles, and the table of what was modelled."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

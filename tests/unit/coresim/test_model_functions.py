@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the model counts by place, the functions that the places belong to, and the stacks that are weighed by it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from fwlab_coresim.counters import CorePlaces
 from fwlab_coresim.counts import Modelled, Spent
 from fwlab_coresim.functions import PARTS, function_costs, weighed
@@ -15,7 +12,6 @@ from fwlab_coresim.metric import FUNCTIONS
 
 from fwlab.dut.agent_client import PROGRAMS, by_function
 from fwlab.dut.linux.agent.perf_samples import UNKNOWN, names_of
-from fwlab.model.errors import CannotMeasure
 from tests.fakes.model_program import SMALL, needs_compiler, run
 from tests.unit.coresim.test_model_cycles import CORE, facts, measured, named, trial
 
@@ -66,14 +62,6 @@ def test_the_places_of_a_window_add_up_to_its_counters(tmp_path: Path) -> None:
     found = CorePlaces(path).since()
     assert sum(one.instructions for one in found.values()) == 2 * blocks
     assert found[PROGRAMS].instructions > 0
-
-
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotMeasure, match="cannot be read"):
-        CorePlaces(tmp_path / "none").begin()
-    (tmp_path / "zeros").write_bytes(bytes(64))
-    with pytest.raises(CannotMeasure, match="no places of this model"):
-        CorePlaces(tmp_path / "zeros").begin()
 
 
 SYMBOLS = """\

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Published figures beside those by instructions and by modelled cycles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from fwlab_coresim.figures import CoreFigures
 from fwlab.checkout.project import Project, find_project
 from tests.checkout import lab_named
 from tools import core_ratios
-from tools.core_plot import parts
+from tools.core_pages import parts
 from tools.core_ratios import ModelledRow, modelled_cases, modelled_rows
 
 LAB = "lab04-nftables"

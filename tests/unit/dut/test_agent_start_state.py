@@ -91,13 +91,13 @@ def test_each_difference_is_restored_by_its_own_commands(
 
 
 def test_what_cannot_be_restored_is_reported(dut: Changed) -> None:
+    """A rule is not even tried, since its traces last until the next boot."""
     dut.able, dut.now["route"] = False, []
-    assert Seen(dut).restore(START) == [f"route {START['route'][0]} is missing"]
-
-
-def test_a_rule_is_reported_since_its_traces_last_until_the_next_boot(dut: Changed) -> None:
     dut.now["rule"] = [*START["rule"], "-4 100: from 192.0.2.0/24 lookup 7"]
-    assert Seen(dut).restore(START) == ["rule -4 100: from 192.0.2.0/24 lookup 7 was added"]
+    assert Seen(dut).restore(START) == [
+        f"route {START['route'][0]} is missing",
+        "rule -4 100: from 192.0.2.0/24 lookup 7 was added",
+    ]
     assert not [call for call in dut.called if " rule " in call and "show" not in call]
 
 

@@ -89,19 +89,32 @@ def test_the_management_port_is_the_one_that_ssh_comes_in_by() -> None:
     assert lua(code % IFCONFIG).split() == ["vtnet0", "vtnet2"]
 
 
-def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None:
-    said = recorded("pfctl-syntax-error.txt")
-    told = session(tmp_path, system(**{LOAD: output(said, 1)}), [pf("a\nb\n")])
-    words = "pf.conf:2: syntax error\npf.conf:3: macro 'outside' not defined\npf.conf:3: syntax error"
-    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
+SYNTAX = "pf.conf:2: syntax error\npf.conf:3: macro 'outside' not defined\npf.conf:3: syntax error"
+NO_MEMORY = "pfctl: DIOCADDRULE: Cannot allocate memory"
+CRASHED = "crashed (signal 11) without a message; it gives no line: remove statements until it loads"
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "words"),
+    [
+        (recorded("pfctl-syntax-error.txt"), 1, f"said (exit 1): {SYNTAX}"),  # by the lines of the user's file
+        (
+            f"No ALTQ support in kernel\nALTQ related functions disabled\n{NO_MEMORY}\n",
+            1,
+            f"said (exit 1): {NO_MEMORY}",
+        ),
+        ("", -11, CRASHED),
+    ],
+    ids=["syntax", "the kernel refuses", "a signal ends pfctl"],
+)
+def test_a_refusal_has_pfctls_words_and_is_undone(tmp_path: Path, printed: str, status: int, words: str) -> None:
+    told = session(tmp_path, system(**{LOAD: output(printed, status)}), [pf("a\nb\n")])
+    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f {words}"
     assert runs(told.done, "pfctl -e") == []
     assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
 
 
-def test_a_pfctl_that_a_signal_ends_has_crashed(tmp_path: Path) -> None:
-    told = session(tmp_path, system(**{LOAD: output("", -11)}), [pf("block\n")])
-    words = "crashed (signal 11) without a message; it gives no line: remove statements until it loads"
-    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f {words}"
+def test_a_signal_that_ends_a_program_is_a_negative_status() -> None:
     code = """
     local system = require("system").new()
     for _, line in ipairs({ "exit 3", "kill -SEGV $$", "exit 0" }) do
@@ -109,14 +122,6 @@ def test_a_pfctl_that_a_signal_ends_has_crashed(tmp_path: Path) -> None:
     end
     """
     assert lua(code).split() == ["3", "-11", "0"]
-
-
-def test_what_the_kernel_refuses_is_undone(tmp_path: Path) -> None:
-    said = "No ALTQ support in kernel\nALTQ related functions disabled\npfctl: DIOCADDRULE: Cannot allocate memory\n"
-    told = session(tmp_path, system(**{LOAD: output(said, 1)}), [pf("block\n")])
-    words = "pfctl: DIOCADDRULE: Cannot allocate memory"
-    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
-    assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
 
 
 @pytest.mark.parametrize(
@@ -218,31 +223,22 @@ def test_bytes_that_are_no_text_do_not_break_an_answer() -> None:
 # ---- the host's client ----------------------------------------------------------------------------------------
 
 
-class Talk:
-    """A conversation whose answers are given."""
-
-    def __init__(self, answers: list[dict[str, Any]]) -> None:
-        self.answers, self.asked = answers, []
-
-    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        self.asked.append(request)
-        return self.answers.pop(0)
-
-
-def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, Talk]:
-    talk = Talk(list(answers))
+def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, list[dict[str, Any]]]:
+    """A client whose agent answers so, and what it is asked."""
+    asked, left = list[dict[str, Any]](), list(answers)
 
     def ask(_self: AgentConversation, op: str, _answer: type, timeout: float, **fields: Any) -> dict[str, Any]:
-        return talk.ask({"op": op, **fields}, timeout)
+        asked.append({"op": op, **fields})
+        return left.pop(0)
 
     monkeypatch.setattr(AgentConversation, "ask", ask)
-    return FreeBsdDut(None, ["vtnet0", "vtnet1"]), talk  # type: ignore[arg-type]
+    return FreeBsdDut(None, ["vtnet0", "vtnet1"]), asked  # type: ignore[arg-type]
 
 
 def test_a_ruleset_travels_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    dut, talk = client(monkeypatch, {"seconds": [[0.5]]}, {"reached": True}, {"reached": True})
+    dut, asked = client(monkeypatch, {"seconds": [[0.5]]}, {"reached": True}, {"reached": True})
     seconds = dut.load([RulesetFile("pf.conf", "pf", "pass\n")])
-    assert talk.asked[0]["files"] == [{"name": "pf.conf", "kind": "pf", "text": "pass\n"}]
+    assert asked[0]["files"] == [{"name": "pf.conf", "kind": "pf", "text": "pass\n"}]
     assert seconds == [[0.5]]
     dut, _ = client(monkeypatch, {"refused": "pf.conf: pfctl -f said (exit 1): x"})
     with pytest.raises(Refused, match="pfctl -f said"):

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.agent_client import of_packets
-from fwlab.dut.freebsd.client import FreeBsdDut
 from tests.fakes.fake_freebsd import lua, output, recorded, session
 from tests.fakes.programs import needs
 from tests.unit.dut.test_freebsd_agent import system
@@ -53,20 +51,16 @@ def test_the_timers_own_frames_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("frames", "stack"),
     [
-        (["kernel`f+0x1", "kernel`g+0x2"], "p;g;f"),  # of a kernel that leaves the timer's frames out
-        (["profile.ko`profile_fire+0x1", "kernel`timercb+0x2", "kernel`Xtimerint+0x3"], "p"),  # in user mode
-        (["kernel`f+0x1", "profile.ko`profile_fire+0x1", "kernel`Xtimerint+0x3", "kernel`g+0x2"], "p;g;f"),
-        (["kernel`f+0x1", "profile.ko`profile_fire+0x1", "kernel`g+0x2"], "p;g;profile_fire;f"),
-        (["0x1234", "kernel`g"], "p;g;[unknown]"),
+        (["kernel`f+0x1", "kernel`g+0x2"], "p q;g;f"),  # of a kernel that leaves the timer's frames out
+        (["profile.ko`profile_fire+0x1", "kernel`timercb+0x2", "kernel`Xtimerint+0x3"], "p q"),  # in user mode
+        (["kernel`f+0x1", "profile.ko`profile_fire+0x1", "kernel`Xtimerint+0x3", "kernel`g+0x2"], "p q;g;f"),
+        (["kernel`f+0x1", "profile.ko`profile_fire+0x1", "kernel`g+0x2"], "p q;g;profile_fire;f"),
+        (["0x1234", "kernel`g"], "p q;g;[unknown]"),
     ],
 )
 def test_stacks_of_other_forms(frames: list[str], stack: str) -> None:
-    assert folded("\n".join(["program p", *frames, "count 3", ""])) == {stack: 3}
-
-
-def test_equal_stacks_are_added_and_names_keep_their_spaces() -> None:
-    one = "program pf purge\n  kernel`f+0x1\n  count 2\n"
-    assert folded(one + one.replace("0x1", "0x9")) == {"pf purge;f": 4}
+    text = "\n".join(["program p q", *frames, "count 3", ""])
+    assert folded(text + text) == {stack: 6}, "equal stacks are added"
 
 
 def test_each_rate_is_a_probe_of_its_own(tmp_path: Path) -> None:
@@ -103,10 +97,3 @@ def test_dtrace_and_its_modules_go_when_the_host_goes(tmp_path: Path, loaded_bef
 def test_nothing_is_read_before_dtrace_runs(tmp_path: Path, operation: str) -> None:
     told = session(tmp_path, system(), [{"op": operation, "devices": []}])
     assert told.answers[0]["failed"] == "dtrace was not started"
-
-
-def test_a_packets_stack_begins_where_its_queue_is_served() -> None:
-    serving = "vtnet_rx_vq_process;vtnet_rxq_eof;ether_input"
-    sampled = {f"intr;fork_exit;ithread_loop;{serving}": 5, "idle;sched_idletd": 9, "sh;sys_execve": 3, "pf purge;f": 1}
-    found = of_packets(sampled, FreeBsdDut.serving, FreeBsdDut.not_of_packets)
-    assert found == {serving: 5, "pf purge;f": 1}

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +14,7 @@ from fwlab.dut.linux.agent import trials
 from fwlab.dut.linux.agent.retired import READING, Retired, open_counter, retired
 from fwlab.judge.verdicts import faults
 from fwlab.metrics.registry import METRICS
+from fwlab.model.results import TestbedFacts
 from fwlab.model.trial import Trial
 from tests.fakes.factories import a_lab, a_run, measured, real, testbed
 
@@ -29,16 +30,17 @@ def file_with(*readings: bytes) -> int:
     return reader
 
 
-def test_counters_of_all_cpus_are_added() -> None:
-    assert Retired([file_with(READING.pack(70, 5, 5)), file_with(READING.pack(30, 5, 5))]).read() == 100
-
-
-def test_a_counter_that_was_shared_gives_no_figure() -> None:
-    assert Retired([file_with(READING.pack(70, 5, 5)), file_with(READING.pack(30, 5, 4))]).read() is None
-
-
-def test_a_counter_that_was_lost_gives_no_figure() -> None:
-    assert Retired([file_with(b"")]).read() is None
+@pytest.mark.parametrize(
+    ("readings", "sum_"),
+    [
+        ([READING.pack(70, 5, 5), READING.pack(30, 5, 5)], 100),
+        ([READING.pack(70, 5, 5), READING.pack(30, 5, 4)], None),
+        ([b""], None),
+    ],
+    ids=["of all CPUs", "one was shared", "one was lost"],
+)
+def test_counters_are_added_if_each_counted_all_the_time(readings: list[bytes], sum_: int | None) -> None:
+    assert Retired([file_with(reading) for reading in readings]).read() == sum_
 
 
 def test_a_cpu_without_a_counter_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,17 +73,9 @@ def test_a_refused_counter_raises_the_kernels_error(monkeypatch: pytest.MonkeyPa
     assert len(attributes) == 136
 
 
-class Growing:
-    """A counter that reads 1000 more each time."""
-
-    def __init__(self) -> None:
-        self._readings: Iterator[int] = iter(range(5000, 99_000, 1000))
-
-    def read(self) -> int:
-        return next(self._readings)
-
-
-@pytest.mark.parametrize(("counter", "expected"), [(Growing(), 1000), (Retired([]), None)])
+@pytest.mark.parametrize(
+    ("counter", "expected"), [(SimpleNamespace(read=itertools.count(5000, 1000).__next__), 1000), (Retired([]), None)]
+)
 def test_a_trial_has_what_was_retired_in_it(
     counter: Retired, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,21 +93,19 @@ def test_a_trial_has_what_was_retired_in_it(
     assert trials.window(counters, counter, "eth0", terms)["instructions"] == expected
 
 
-def test_on_the_real_testbed_the_counter_counts() -> None:
-    flood = [Trial(duration_s=2, busy_s=1, processed=500, instructions=2_000_000)]
-    assert METRIC.values(measured(a_lab(), "raw-drop", trials=flood), real()) == [4000.0]
-
-
-def test_without_a_counter_there_is_no_figure() -> None:
-    flood = [Trial(duration_s=2, busy_s=1, processed=500)]
-    assert METRIC.values(measured(a_lab(), "raw-drop", trials=flood), real()) == []
-
-
-def test_on_the_virtual_testbed_the_clock_counts() -> None:
-    """At 4 ns an instruction, a busy second is 250 million of them."""
-    flood = [Trial(duration_s=2, busy_s=1, processed=100_000)]
-    facts = testbed(clock="instructions", ns_per_instruction=4)
-    assert METRIC.values(measured(a_lab(), "raw-drop", trials=flood), facts) == [2500.0]
+@pytest.mark.parametrize(
+    ("trial", "facts", "values"),
+    [
+        ({"processed": 500, "instructions": 2_000_000}, real(), [4000.0]),
+        ({"processed": 500}, real(), []),
+        # At 4 ns an instruction, a busy second is 250 million of them.
+        ({"processed": 100_000}, testbed(ns_per_instruction=4), [2500.0]),
+    ],
+    ids=["the CPUs' counters", "no counter", "the clock of the virtual testbed"],
+)
+def test_instructions_per_packet(trial: dict[str, int], facts: TestbedFacts, values: list[float]) -> None:
+    flood = [Trial(duration_s=2, busy_s=1, **trial)]
+    assert METRIC.values(measured(a_lab(), "raw-drop", trials=flood), facts) == values
 
 
 def test_a_dut_that_could_not_be_saturated_gives_no_reliable_figure() -> None:

@@ -177,21 +177,17 @@ def test_refuses_bad_arguments(checked_engine: Path, tmp_path: Path, arguments: 
 
 
 @pytest.mark.parametrize(
-    ("frames", "more", "message"),
+    ("frames", "streams", "message"),
     [
-        ([], {}, "0 frames"),
-        ([bytes(60)] * (MAX_FRAMES + 1), {}, f"{MAX_FRAMES + 1} frames"),
-        ([bytes(60), bytes(9019)], {}, "frame 1: 9019 bytes"),
-        ([bytes(60)] * 2, {"streams": [0]}, "1 streams for 2 frames"),
-        ([bytes(60)] * 2, {"streams": [0, 65536]}, "frame 1: stream 65536"),
-        ([bytes(60)] * 2, {"times_ns": [5, 4]}, "frame 1 is due before its predecessor"),
-        ([bytes(60)] * 2, {"times_ns": [0, 9], "loop_ns": 9}, "the loop ends at 9 ns"),
-        ([bytes(60)] * 2, {"loop_ns": 9}, "frames without times"),
+        ([], None, "0 frames"),
+        ([bytes(60)] * (MAX_FRAMES + 1), None, f"{MAX_FRAMES + 1} frames"),
+        ([bytes(60), bytes(9019)], None, "frame 1: 9019 bytes"),
+        ([bytes(60)] * 2, [0, 65536], "stream 65536"),
     ],
 )
 def test_python_refuses_to_write_an_invalid_table(
-    tmp_path: Path, frames: list[bytes], more: dict, message: str
+    tmp_path: Path, frames: list[bytes], streams: list[int] | None, message: str
 ) -> None:
     with pytest.raises(BadInput, match=message):
-        write_table(tmp_path / "bad.tbl", frames, **more)
+        write_table(tmp_path / "bad.tbl", frames, streams=streams)
     assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,7 @@ from fwlab.generator import replay as replay_module
 from fwlab.generator.replay import MIN_LONG_RUN, Replay
 from fwlab.host.root_shell import RootShell
 from fwlab.model.errors import CannotMeasure
+from tests.fakes.recording_node import Node
 
 #: Installs its signal handler late, as the engine does on a busy host, and reports on the signal.
 LATE = f"""#!{sys.executable}
@@ -70,45 +71,25 @@ def test_the_engine_stops_if_the_host_disconnects(replay: Replay, tmp_path: Path
     assert report.read_text() == "5"
 
 
-class Asked:
-    """A generator that records its commands."""
-
-    def __init__(self) -> None:
-        self.commands: list[str] = []
-
-    def launch(self, command: str) -> None:
-        self.commands.append(command)
-
-    def run(self, command: str, **_: object) -> None:
-        """Copies no table."""
-
-
-def command(*, emulated: bool, load: float | None, count: int | None) -> str:
-    node = Asked()
-    engine(node, "eth7", emulated=emulated).start(load=load, count=count)
-    return node.commands[0]
-
-
-def test_a_long_counted_run_uses_the_virtio_driver_on_an_emulated_cpu() -> None:
-    said = command(emulated=True, load=9000, count=MIN_LONG_RUN)
-    assert f"--rate 9000 --count {MIN_LONG_RUN} --driver virtio </dev/null" in said
-    assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
-
-
 @pytest.mark.parametrize(
-    ("emulated", "load", "count"),
+    ("emulated", "load", "count", "virtio"),
     [
-        (True, 9000, MIN_LONG_RUN - 1),
-        (True, 9000, None),
-        (True, None, MIN_LONG_RUN),
-        (True, None, None),
-        (False, 9000, MIN_LONG_RUN),
+        (True, 9000, MIN_LONG_RUN, True),
+        (True, 9000, MIN_LONG_RUN - 1, False),
+        (True, 9000, None, False),
+        (True, None, MIN_LONG_RUN, False),
+        (False, 9000, MIN_LONG_RUN, False),
     ],
 )
-def test_other_runs_use_the_xdp_driver(emulated: bool, load: float | None, count: int | None) -> None:
-    said = command(emulated=emulated, load=load, count=count)
-    assert "--driver" not in said
-    assert "networkd" not in said
+def test_a_long_counted_run_uses_the_virtio_driver_on_an_emulated_cpu(
+    emulated: bool, load: float | None, count: int | None, virtio: bool
+) -> None:
+    node = Node()
+    engine(node, "eth7", emulated=emulated).start(load=load, count=count)
+    said = node.commands[-1]
+    options = (f"--rate {load}", load), (f"--count {count}", count), ("--driver virtio", virtio)
+    assert f"--json {' '.join(option for option, given in options if given)} </dev/null" in said
+    assert ("networkd-wait-online -q -i eth7" in said[said.index("wait $p") : said.index("exit $r")]) == virtio
 
 
 @pytest.mark.parametrize("given_back", [True, False])

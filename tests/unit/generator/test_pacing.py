@@ -31,11 +31,13 @@ from fwlab.generator.recording import (
     UNROUTED,
     KnownFrames,
     Recording,
+    ends_behind,
     foreign,
     read_recording,
 )
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedTrial
+from tests.fakes.traffic_forms import one_each
 
 KEPT, NOBODY = 96, "00:00:00:00:00:00"
 #: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).
@@ -110,7 +112,7 @@ class TestRecording:
         self, networks: tuple[list[str], ...], expected: int, recorded: Callable[..., Recording]
     ) -> None:
         """A packet that is sent back costs what a delivered one costs, and is in no class's count."""
-        traffic = known(FRAME, behind=networks)
+        traffic = known(FRAME, ends=ends_behind(one_each((None, FRAME)), networks))
         assert traffic.sent(recorded(routed(FRAME)), NOBODY, SINK).tolist() == [expected]
 
     def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from fwlab.generator.traffic_profile import load_profile
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
-from tests import ROOT
 
 HEAD = "from trex_stl_lib.api import *\n"
 PROFILE = """
@@ -172,24 +169,6 @@ def test_both_names_give_the_same_classes(load: Load) -> None:
     assert trex.stl.api.STLStream is trex_stl_lib.api.STLStream
     assert builder.STLVmFlowVar is trex_stl_lib.api.STLVmFlowVar
     assert builder.STLVmFixIcmpv6 is trex_stl_lib.api.STLVmFixIcmpv6
-
-
-def test_trexs_own_client_is_preferred_and_brings_its_own_scapy(tmp_path: Path) -> None:
-    """TRex replaces a scapy that was imported before, which breaks both."""
-    stl = tmp_path / "trex/stl"
-    stl.mkdir(parents=True)
-    (tmp_path / "trex/__init__.py").write_text("import sys\nassert 'scapy' not in sys.modules\n")
-    (stl / "trex_stl_packet_builder_scapy.py").write_text("class CTRexScapyPktUtl:\n    pass\n")
-    for name in ("__init__", "api", "trex_stl_hltapi"):
-        (stl / f"{name}.py").write_text(f"NAME = {name!r}\n")
-    script = """from fwlab.generator.trex_api import provide
-provide()
-import trex.stl.api, trex_stl_lib.api, trex_stl_lib.trex_stl_hltapi
-assert trex_stl_lib.api is trex.stl.api
-assert trex_stl_lib.trex_stl_hltapi.NAME == "trex_stl_hltapi"
-"""
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
 
 
 # The client of today

@@ -11,15 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator import frame_table
 from fwlab.generator import replay as replay_module
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.replay import FOLDER, Replay
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frame_loop import TABLE_FRAMES
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 
 class FakeGenerator:
@@ -64,9 +63,22 @@ def test_a_cached_table_is_not_copied_again(replay) -> None:
     held = dict(replay("b", 4).files)
     node = replay("a", 4)
     assert node.files == held == {f"{FOLDER}/1": b"aaaa", f"{FOLDER}/2": b"bbbb"}
-    assert [command.partition("--table ")[2].split()[0] for command in node.opened] == [
-        f"{FOLDER}/{number}" for number in (1, 2, 1)
-    ]
+    assert [command.partition("--table ")[2].split()[0][-1] for command in node.opened] == ["1", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("played", "kept"),
+    [
+        (["a4", "b4", "a4", "c4"], {b"aaaa", b"cccc"}),
+        (["a4", "b4", "a4", "c4", "b8"], {b"b" * 8}),
+        (["a4", "b40"], {b"b" * 40}),
+        (["a4", "b40", "c4"], {b"cccc"}),
+    ],
+)
+def test_the_least_recently_used_table_is_removed_first(replay, played: list[str], kept: set[bytes]) -> None:
+    for table in played:
+        node = replay(table[0], int(table[1:]))
+    assert set(node.files.values()) == kept
 
 
 def test_a_traffic_that_is_not_played_is_not_copied(tmp_path: Path) -> None:
@@ -74,20 +86,6 @@ def test_a_traffic_that_is_not_played_is_not_copied(tmp_path: Path) -> None:
     before = dict(node.files)
     Replay(node, "eth0").use(SimpleNamespace(path=lambda traffic: tmp_path / traffic), "absent")
     assert node.files == before
-
-
-def test_the_least_recently_used_table_is_removed_first(replay) -> None:
-    replay("a", 4)
-    replay("b", 4)
-    replay("a", 4)
-    assert set(replay("c", 4).files.values()) == {b"aaaa", b"cccc"}
-    assert set(replay("b", 8).files.values()) == {b"b" * 8}
-
-
-def test_a_table_larger_than_the_cache_is_kept_alone(replay) -> None:
-    replay("a", 4)
-    assert list(replay("b", 40).files.values()) == [b"b" * 40]
-    assert list(replay("c", 4).files.values()) == [b"cccc"]
 
 
 # ---- the length of a table ----------------------------------------------------------------------------------------
@@ -101,45 +99,41 @@ def test_a_table_that_the_generator_cannot_hold_is_refused(tmp_path: Path, monke
     write_table(tmp_path / "t", frames[:1] * 2000)  # identical frames are stored once
 
 
+@pytest.fixture
+def flood() -> TrafficStore:
+    return TrafficStore(PROJECT, TOPOLOGY, lab_named("lab03-ipset"))
+
+
 @pytest.mark.parametrize(
     ("fills", "most"), [([None], TABLE_FRAMES), ([7, 250_000, None], 250_000), ([5_000_000], MAX_FRAMES)]
 )
 def test_a_loop_is_long_enough_for_the_states_of_a_case(fills: list[int | None], most: int) -> None:
-    project = find_project()
-    lab = load_lab(project, "lab03-ipset")
-    lab.cases.clear()
-    lab.cases.update({str(n): SimpleNamespace(traffic="flood", state_packets=fill) for n, fill in enumerate(fills)})
-    tables = TrafficStore(project, load_topology(project), lab)
+    cases = {str(n): SimpleNamespace(traffic="flood", state_packets=fill) for n, fill in enumerate(fills)}
+    tables = TrafficStore(PROJECT, TOPOLOGY, lab_named("lab03-ipset").model_copy(update={"cases": cases}))
     assert tables._max_frames("flood") == most
     assert tables._max_frames("flood-one-source") == TABLE_FRAMES
 
 
-def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
+def test_packets_offered_are_counted_by_the_classes_of_the_lab(flood: TrafficStore) -> None:
     """Names and counts come from one set of classes, the lab's own."""
-    project = find_project()
-    lab = load_lab(project, "lab03-ipset")
-    store = TrafficStore(project, load_topology(project), lab)
-    frames = len(store.table("flood").frames)
-    once, twice = store.offered("flood", frames), store.offered("flood", 2 * frames)
-    assert list(once) == [*lab.classes, "other"]
+    frames = len(flood.table("flood").frames)
+    once, twice = flood.offered("flood", frames), flood.offered("flood", 2 * frames)
+    assert list(once) == [*lab_named("lab03-ipset").classes, "other"]
     assert sum(once.values()) == frames
     assert twice == {name: 2 * count for name, count in once.items()}
 
 
-def test_packets_in_bunches_are_counted_as_uneven() -> None:
-    """By BURST packets of the table. "Even" has 8 of each 64; "bunched" has 64 of each 512."""
-    project = find_project()
-    lab = load_lab(project, "lab03-ipset")
-    store, (even, bunched) = TrafficStore(project, load_topology(project), lab), list(lab.classes)[:2]
+def test_packets_in_bunches_are_counted_as_uneven(flood: TrafficStore) -> None:
+    """By BURST packets of the table. The first class has 8 of each 64; the second has 64 of each 512."""
     numbers = np.full(5120, -1)
     numbers[::8] = 0
     numbers.reshape(-1, 512)[:, :64] = 1
-    store._classified["flood"] = numbers
+    flood._classified["flood"] = numbers
     # Seven bursts of none and one of 64: a mean of 8 and a variance of 448.
-    assert store.dispersion("flood") == {bunched: 56.0}
+    assert flood.dispersion("flood") == {list(lab_named("lab03-ipset").classes)[1]: 56.0}
     numbers[:] = -1
     numbers[::8] = 0
-    assert store.dispersion("flood") == {}, even
+    assert flood.dispersion("flood") == {}
 
 
 def test_a_capture_has_the_classic_format(tmp_path: Path) -> None:

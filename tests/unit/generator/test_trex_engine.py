@@ -53,6 +53,8 @@ def test_a_counted_run_sends_the_exact_number(engine: Trex, server: Server, tabl
     assert played.limited is None
     assert server.last("start_traffic")["mul"] == {"type": "pps", "op": "abs", "value": 2000}
     assert sum(s["mode"]["total_pkts"] for s in server.streams.values()) == 5000
+    numbers = [request["id"] for request in server.requests]
+    assert all(a < b for a, b in itertools.pairwise(numbers))
 
 
 def test_flat_out_uses_the_line_rate_until_stopped(engine: Trex, server: Server, tables: TrafficStore) -> None:
@@ -78,19 +80,16 @@ def test_what_the_kernel_drops_or_adds_does_not_count_as_sent(
     assert playing.wait(timeout=60).sent == sent
 
 
-def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore) -> None:
+def test_runs_follow_each_other_on_one_server_and_a_closed_engine_restarts(
+    engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
+) -> None:
+    """Where it was closed, TCP clients used the link."""
     for traffic, count in (("flood", 100), ("attack", 300), ("attack", 300)):
         engine.use(tables, traffic)
         assert engine.start(load=1000, count=count).wait(timeout=60).sent == count
     assert server.methods().count("api_sync_v2") == 1
     assert server.methods().count("remove_all_streams") == 2, "the same streams are not sent twice"
     assert len(ssh.processes) == 2, "one server and one tunnel"
-
-
-def test_a_closed_engine_restarts_when_used(engine: Trex, ssh: Ssh, server: Server, tables: TrafficStore) -> None:
-    """In the meantime the TCP clients used the link."""
-    engine.use(tables, "attack")
-    assert engine.start(load=2000, count=1000).wait(timeout=60).sent == 1000
     engine.close()
     assert all(process.poll() is not None for process in ssh.processes)
     engine.use(tables, "attack")
@@ -103,11 +102,6 @@ def test_a_run_that_does_not_end_is_stopped(engine: Trex, server: Server, tables
     playing = engine.start(load=1000, count=10**9)
     assert 0 < playing.wait(timeout=0.05).sent < 10**9
     assert server.left == 0
-
-
-def test_the_configuration_is_written_before_the_server_starts(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
-    engine.use(tables, "flood")
-    assert b"low_end: true" in ssh.files["/etc/trex_cfg.yaml"]
 
 
 def test_abandoned_packets_are_not_counted(engine: Trex, server: Server, tables: TrafficStore) -> None:
@@ -129,7 +123,7 @@ def test_a_nic_driven_by_trex_is_rebound_to_the_kernel(
         engine.use(tables, "flood")
     finally:
         engine.close()
-    assert ("00:03.0" in ssh.files["/etc/trex_cfg.yaml"].decode()) == own_driver
+    assert (b"low_end: true" in ssh.files["/etc/trex_cfg.yaml"]) != own_driver
     assert ("dpdk_nic_bind.py -b virtio-pci 0000:00:03.0" in ssh.opened[0]) == own_driver
 
 
@@ -147,15 +141,6 @@ def test_machines_without_trex_are_reported(engine: Trex, ssh: Ssh, tables: Traf
         engine.use(tables, "flood")
     assert "vagrant up" in caught.value.hint
     assert not ssh.processes
-
-
-def test_a_server_that_ends_at_once_is_reported_with_its_log(
-    engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
-) -> None:
-    server.silent, ssh.program = True, "exit 3"
-    with pytest.raises(CannotMeasure, match="TRex ended with 3") as caught:
-        engine.use(tables, "flood")
-    assert "no such device" in caught.value.message
 
 
 def test_the_reason_is_in_the_first_line_and_the_server_is_not_started_again(
@@ -238,10 +223,3 @@ def test_an_engine_at_its_ceiling_is_reported(asked: float | None, sent: int, li
     played = PlaybackResult(sent, 10.0, asked)
     assert bool(played.limited) == limited
     assert not limited or played.limited.startswith("generator limited: asked for 1,000 pps, it sent 500")
-
-
-def test_numbers_of_requests_never_repeat(engine: Trex, server: Server, tables: TrafficStore) -> None:
-    engine.use(tables, "attack")
-    engine.start(load=10, count=10).wait(timeout=60)
-    numbers = [request["id"] for request in server.requests]
-    assert all(a < b for a, b in itertools.pairwise(numbers))

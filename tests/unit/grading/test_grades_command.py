@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +20,6 @@ from fwlab.model.errors import BadInput, CannotMeasure
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-#: Changes the entries of a record, as JSON.
-Change = Callable[[list[dict]], None]
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +38,19 @@ def checkout(graded: tuple[Path, Path, Path], tmp_path: Path) -> Path:
     return shutil.copytree(graded[0], tmp_path / "copy")
 
 
-def edit(folder: Path, change: Change) -> None:
+def edit(folder: Path, kind: str, *place: str | int, to: object) -> None:
+    """Set what is at this place in the first entry of that kind."""
     path = folder / FILE
     entries = [json.loads(line) for line in path.read_text().splitlines()]
-    change(entries)
+    inside = next(entry for entry in entries if entry["entry"] == kind)
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = to
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
 
 
-def of_kind(entries: list[dict], kind: str) -> list[dict]:
-    return [entry for entry in entries if entry["entry"] == kind]
+OUTCOME = ("checks", 0, "outcome")
+OTHER_FILES = {"other.iptables": {"size": 1, "sha256": "0" * 64}}
 
 
 def checked(top: Path, folder: str = "one") -> Verified:
@@ -58,14 +60,11 @@ def checked(top: Path, folder: str = "one") -> Verified:
 def test_two_parts_are_joined(checkout: Path) -> None:
     found = write_merged([checkout / "one", checkout / "two"], checkout / "all", Course())
     assert list(found.students) == ["ann", "bob", "cid"]
-    rows = (checkout / "all" / "marks.csv").read_text().splitlines()
-    assert rows[0] == "who,exercise,verdict,passed,checks,reason,mark"
-    assert [row.split(",")[:3] for row in rows[1:]] == [
-        ["ann", EXERCISE, "pass"],
-        ["bob", EXERCISE, "fail"],
-        ["cid", EXERCISE, "inconclusive"],
-    ]
-    assert [row.rsplit(",", 1)[1] for row in rows[1:]] == ["core"] * 3
+    header, *rows = (checkout / "all" / "marks.csv").read_text().splitlines()
+    assert header == "who,exercise,verdict,passed,checks,reason,mark"
+    verdicts = {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
+    assert [row.split(",")[:3] for row in rows] == [[who, EXERCISE, verdict] for who, verdict in verdicts.items()]
+    assert [row.rsplit(",", 1)[1] for row in rows] == ["core"] * 3
     assert (checkout / "all" / "students" / "cid" / "index.html").exists()
     assert checked(checkout, "all").judged == 3
     with pytest.raises(BadInput, match="holds a grading already"):
@@ -75,65 +74,38 @@ def test_two_parts_are_joined(checkout: Path) -> None:
 def test_a_decided_result_replaces_an_open_one(checkout: Path) -> None:
     shutil.copytree(checkout / "two", checkout / "again")
 
-    def passes(entries: list[dict]) -> None:
-        of_kind(entries, "work")[0]["checks"][0]["outcome"] = "pass"
-
-    edit(checkout / "again", passes)
+    edit(checkout / "again", "work", *OUTCOME, to="pass")
     for folders in (("two", "again"), ("again", "two")):
         (work,) = merged([checkout / name for name in folders]).works.values()
         assert work.outcome == "pass"
 
 
-def different_verdict(entries: list[dict]) -> None:
-    of_kind(entries, "work")[0]["checks"][0]["outcome"] = "fail"
-
-
-def different_files(entries: list[dict]) -> None:
-    files = {"other.iptables": {"size": 1, "sha256": "0" * 64}}
-    of_kind(entries, "student")[0]["files"][EXERCISE] = files
-    of_kind(entries, "work")[0]["content"] = content_of(files)
-
-
-def different_kernel(entries: list[dict]) -> None:
-    of_kind(entries, "machines")[0]["run"]["dut"]["kernel"] = "5.10"
-
-
-def different_image(entries: list[dict]) -> None:
-    of_kind(entries, "machines")[0]["run"]["dut"]["image"] = {"nftables": "0.9"}
-
-
-def different_lab_file(entries: list[dict]) -> None:
-    entries[0]["files"][f"labs/{LAB}/lab.yml"] = "0" * 64
-
-
-def different_checks(entries: list[dict]) -> None:
-    entries[0]["exercises"][EXERCISE]["checks"]["delivered-attacker"]["between"] = [0, 5]
-
-
-def different_lab(entries: list[dict]) -> None:
-    entries[0]["lab"] = "lab97-other"
-
-
-def nothing_measured(entries: list[dict]) -> None:
-    entries[:] = [entry for entry in entries if entry["entry"] != "machines"]
-
-
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("changes", "why"),
     [
-        (different_verdict, f"different results for ann/{EXERCISE}: pass and fail"),
-        (different_files, f"different results for ann/{EXERCISE}: other files"),
-        (different_kernel, "kernel: 6.1.0-dut and 5.10"),
-        (different_image, "image: the DUT's packages differ"),
-        (different_lab_file, f"labs/{LAB}/lab.yml is not the same"),
-        (different_checks, "the checks are not the same"),
-        (different_lab, f"{LAB} and lab97-other"),
-        (nothing_measured, "never measured anything"),
+        ([("work", *OUTCOME, "fail")], f"different results for ann/{EXERCISE}: pass and fail"),
+        (
+            [("student", "files", EXERCISE, OTHER_FILES), ("work", "content", content_of(OTHER_FILES))],
+            f"different results for ann/{EXERCISE}: other files",
+        ),
+        ([("machines", "run", "dut", "kernel", "5.10")], "kernel: 6.1.0-dut and 5.10"),
+        ([("machines", "run", "dut", "image", {"nftables": "0.9"})], "image: the DUT's packages differ"),
+        ([("grading", "files", f"labs/{LAB}/lab.yml", "0" * 64)], f"labs/{LAB}/lab.yml is not the same"),
+        (
+            [("grading", "exercises", EXERCISE, "checks", "delivered-attacker", "between", [0, 5])],
+            "the checks are not the same",
+        ),
+        ([("grading", "lab", "lab97-other")], f"{LAB} and lab97-other"),
+        ([], "never measured anything"),
     ],
 )
-def test_parts_that_do_not_belong_together(checkout: Path, change: Change, why: str) -> None:
-    shutil.copytree(checkout / "one", checkout / "other")
-    edit(checkout / "other", change)
+def test_parts_that_do_not_belong_together(checkout: Path, changes: list[tuple[Any, ...]], why: str) -> None:
+    path = shutil.copytree(checkout / "one", checkout / "other") / FILE
+    for kind, *place, value in changes:
+        edit(checkout / "other", kind, *place, to=value)
+    if not changes:
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if '"entry":"machines"' not in line))
     with pytest.raises(BadInput, match=why):
         write_merged([checkout / "one", checkout / "other"], checkout / "all", Course())
     assert not (checkout / "all").exists()
@@ -142,14 +114,10 @@ def test_parts_that_do_not_belong_together(checkout: Path, change: Change, why: 
 def test_two_halves_of_a_lab_for_several_systems(checkout: Path) -> None:
     """Each decides the exercises of its own system; those of the other are inconclusive in it."""
     shutil.copytree(checkout / "one", checkout / "other")
-
-    def of_the_other(entries: list[dict]) -> None:
-        different_kernel(entries)
-        of_kind(entries, "machines")[0]["run"]["dut"]["system"] = "freebsd"
-        for work in of_kind(entries, "work"):
-            work |= {"checks": [], "missing": "measured on a DUT with linux"}
-
-    edit(checkout / "other", of_the_other)
+    edit(checkout / "other", "machines", "run", "dut", "kernel", to="5.10")
+    edit(checkout / "other", "machines", "run", "dut", "system", to="freebsd")
+    edit(checkout / "other", "work", "checks", to=[])
+    edit(checkout / "other", "work", "missing", to="measured on a DUT with linux")
     for folders in (("one", "other"), ("other", "one")):
         works = merged([checkout / name for name in folders]).works.values()
         assert [work.outcome for work in works] == ["pass", "fail"]
@@ -206,24 +174,15 @@ def test_a_changed_limit_changes_a_mark(checkout: Path) -> None:
     assert [(mark.student, mark.was, mark.now) for mark in found.marks] == [("bob", "fail", "pass")]
 
 
-def test_a_changed_measurement_is_noticed(checkout: Path) -> None:
-    def arrives(entries: list[dict]) -> None:
-        of_kind(entries, "work")[0]["measured"]["deliveries"][0]["arrived"]["attacker"] = 5
-
-    edit(checkout / "one", arrives)
+def test_a_changed_or_missing_measurement_is_noticed(checkout: Path) -> None:
+    edit(checkout / "one", "work", "measured", "deliveries", 0, "arrived", "attacker", to=5)
     assert [(mark.student, mark.now) for mark in checked(checkout).marks] == [("ann", "fail")]
+    edit(checkout / "one", "work", "measured", to=None)
+    [fault] = checked(checkout).faults
+    assert fault.startswith(f"ann/{EXERCISE}: pass: the record has no measurement")
 
 
-def test_a_missing_measurement_is_noticed(checkout: Path) -> None:
-    def nothing(entries: list[dict]) -> None:
-        for work in of_kind(entries, "work"):
-            work["measured"] = None
-
-    edit(checkout / "one", nothing)
-    assert [fault.split(":")[0] for fault in checked(checkout).faults] == [f"ann/{EXERCISE}", f"bob/{EXERCISE}"]
-
-
-@pytest.mark.parametrize("line", ["[]", "nonsense", '{"entry": "work"}', '{"entry": "else"}', "\0"])
+@pytest.mark.parametrize("line", ["nonsense", '{"entry": "work"}', '{"entry": "else"}', "\0"])
 def test_a_record_that_cannot_be_read(checkout: Path, line: str) -> None:
     path = checkout / "one" / FILE
     count = path.read_bytes().count(b"\n")

@@ -55,101 +55,81 @@ def said_of(measured: Measured, *wanted: str, may: str = "") -> str | None:
     return f"inconclusive: {reason}" if outcome is Outcome.INCONCLUSIVE else reason.splitlines()[0]
 
 
-@pytest.mark.parametrize("measured", [SLOW, LEAKS, BOTH, REFUSED])
-def test_a_mistake_may_fail_by_any_check(measured: Measured) -> None:
-    assert said_of(measured) is None
+@pytest.mark.parametrize(
+    ("measured", "wanted", "may", "by"),
+    [
+        *((measured, [], "", None) for measured in (SLOW, LEAKS, BOTH, REFUSED)),  # a mistake may fail by any check
+        (SLOW, ["capacity"], "", None),
+        (LEAKS, ["delivered-attacker"], "", None),
+        (BOTH, ["capacity", "delivered-attacker"], "", None),
+        (REFUSED, ["refused"], "", None),
+        (SLOW, ["capacity"], "delivered-attacker", None),
+        (BOTH, ["capacity"], "delivered-attacker", None),
+        (LEAKS, ["capacity"], "delivered-attacker", "delivered-attacker"),
+        (GOOD, ["capacity"], "delivered-attacker", "no check"),
+        (GOOD, ["capacity"], "", "no check"),
+        (BOTH, ["capacity"], "", "capacity, delivered-attacker"),
+        (SLOW, ["delivered-attacker"], "", "capacity"),
+        (SLOW, ["capacity", "delivered-attacker"], "", "capacity"),
+        (REFUSED, ["capacity", "delivered-attacker"], "", "refused"),
+        (SLOW, ["refused"], "", "capacity"),
+        (GOOD, ["refused"], "", "no check"),
+    ],
+)
+def test_what_must_fail_fails_by_the_named_checks(
+    measured: Measured, wanted: list[str], may: str, by: str | None
+) -> None:
+    fault = by and f"wrong-x/ex1 fails by {by}, and should fail by {', '.join(wanted)}"
+    assert said_of(measured, *wanted, may=may) == fault
 
 
 def test_a_mistake_that_passes_fails_the_lab() -> None:
     assert said_of(GOOD) == "wrong-x/ex1 passes every check"
 
 
-@pytest.mark.parametrize(
-    ("measured", "wanted"),
-    [
-        (SLOW, ["capacity"]),
-        (LEAKS, ["delivered-attacker"]),
-        (BOTH, ["capacity", "delivered-attacker"]),
-        (REFUSED, ["refused"]),
-    ],
-)
-def test_a_wrong_variant_fails_by_the_named_checks(measured: Measured, wanted: list[str]) -> None:
-    assert said_of(measured, *wanted) is None
-
-
-def test_a_wrong_variant_may_fail_further_checks_by_chance() -> None:
-    assert said_of(SLOW, "capacity", may="delivered-attacker") is None
-    assert said_of(BOTH, "capacity", may="delivered-attacker") is None
-    assert said_of(LEAKS, "capacity", may="delivered-attacker") is not None
-    assert said_of(GOOD, "capacity", may="delivered-attacker") is not None
-
-
-@pytest.mark.parametrize(
-    ("measured", "wanted", "by"),
-    [
-        (GOOD, ["capacity"], "no check"),
-        (BOTH, ["capacity"], "capacity, delivered-attacker"),
-        (SLOW, ["delivered-attacker"], "capacity"),
-        (SLOW, ["capacity", "delivered-attacker"], "capacity"),
-        (REFUSED, ["capacity", "delivered-attacker"], "refused"),
-        (SLOW, ["refused"], "capacity"),
-        (GOOD, ["refused"], "no check"),
-    ],
-)
-def test_a_wrong_variant_that_fails_other_checks_is_reported(measured: Measured, wanted: list[str], by: str) -> None:
-    assert said_of(measured, *wanted) == f"wrong-x/ex1 fails by {by}, and should fail by {', '.join(sorted(wanted))}"
-
-
 @pytest.mark.parametrize("wanted", [[], ["capacity"], ["refused"]])
 def test_a_wrong_variant_without_a_result_is_inconclusive(wanted: list[str]) -> None:
-    assert all(verdict.outcome is Outcome.INCONCLUSIVE for verdict in verdicts(UNCLEAR))
     assert said_of(UNCLEAR, *wanted).startswith("inconclusive: capacity: the DUT was not saturated")
 
 
 # ---- pytest, JUnit, exit code ----------------------------------------------------------------------------------
 
-NAMES = {"pass": "ann", "leaks": "bob", "idle": "cid", "dies": "dan"}
+NAMES = {"pass": "ann", "leaks": "bob", "idle": "cid"}
 
 
 @pytest.mark.parametrize(
-    ("class_", "code", "tags"),
+    ("words", "code", "tags"),
     [
         (["pass"], 0, {"ann": None}),
         (["pass", "idle"], 3, {"ann": None, "cid": "skipped"}),
         (["pass", "leaks", "idle"], 1, {"ann": None, "bob": "failure", "cid": "skipped"}),
     ],
 )
-def test_inconclusive_is_skipped_with_its_reason(grading: FakeGrading, class_: list, code: int, tags: dict) -> None:
-    for word in class_:
-        grading.hand_in(NAMES[word], "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
+def test_inconclusive_is_skipped_with_its_reason(
+    grading: FakeGrading, words: list[str], code: int, tags: dict[str, str | None]
+) -> None:
+    grading.hand_in_all(**{NAMES[word]: word for word in words})
     done = grading.run()
     assert done.returncode == code, done.stdout
     assert "Traceback" not in done.stdout + done.stderr
-    checks = {name: case for name, case in grading.junit().items() if name.startswith("test_check")}
     test = "test_check[lab98-trouble-{}/ex1-block-delivered-attacker]".format
-    assert {name: case.tag if case is not None else None for name, case in checks.items()} == {
-        test(who): tag for who, tag in tags.items()
-    }
-    if "idle" in class_:
+    checks = {who: grading.junit()[test(who)] for who in tags}
+    assert {who: None if case is None else case.tag for who, case in checks.items()} == tags
+    if "idle" in words:
         reason = f"inconclusive: {test('cid')}: delivered-attacker: the DUT was not saturated"
-        assert checks[test("cid")].get("message") == reason
+        assert checks["cid"].get("message") == reason
         assert reason in done.stdout
-    if "leaks" in class_:
-        assert checks[test("bob")].get("message").startswith("Failed: Not blocked.")
+    if "leaks" in words:
+        assert checks["bob"].get("message").startswith("Failed: Not blocked.")
 
 
 def test_a_lost_dut_does_not_fail_later_submissions(grading: FakeGrading) -> None:
-    for who, word in (("ann", "pass"), ("dan", "dies"), ("eve", "pass")):
-        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
+    grading.hand_in_all(ann="pass", dan="dies", eve="pass")
     assert grading.run().returncode == 3
     tags = {name: case.tag for name, case in grading.junit().items() if case is not None}
     assert set(tags.values()) == {"skipped"}
     assert not [name for name in tags if "ann" in name]
-    assert {row["who"]: row["verdict"] for row in grading.marks()} == {
-        "ann": "pass",
-        "dan": "inconclusive",
-        "eve": "inconclusive",
-    }
+    assert grading.verdicts() == {"ann": "pass", "dan": "inconclusive", "eve": "inconclusive"}
 
 
 def test_what_is_made_to_fail_must_be_loaded() -> None:

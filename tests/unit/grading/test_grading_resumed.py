@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -58,43 +57,43 @@ def test_what_changed_or_was_in_doubt_is_measured_again(grading: FakeGrading) ->
     grading.run()
     grading.hand_in_all(bob="fine", cid="leaks")
     make_zip(grading.folder / "eve.zip", {f"{EXERCISE}/rules.iptables": RULES})
-    done = grading.run("-s", "--resume")
-    assert measured(done) == ["bob", "cid", "eve"]
+    assert measured(grading.run("-s", "--resume")) == ["bob", "cid", "eve"]
     assert grading.verdicts() == {"ann": "pass", "bob": "pass", "cid": "fail", "dan": "pass", "eve": "pass"}
+    assert "\n5 rulesets were graded before and are not measured again\n" in grading.run("--resume").stderr
 
 
-@pytest.mark.parametrize("name", ["lab.yml", "profile.py"])
-def test_a_changed_lab_is_measured_again(grading: FakeGrading, name: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "old", "new", "why"),
+    [
+        (f"labs/{LAB}/lab.yml", "", "\n# changed\n", f"labs/{LAB}/lab.yml is not the same"),
+        (f"labs/{LAB}/profile.py", "", "\n# changed\n", f"labs/{LAB}/profile.py is not the same"),
+        (
+            f"reports/{LAB}/grading/record.jsonl",
+            "6.1.0-dut",
+            "6.12.0-other",
+            "kernel: 6.12.0-other and 6.1.0-dut",
+        ),
+    ],
+)
+def test_another_lab_or_kernel_is_measured_again(grading: FakeGrading, path: str, old: str, new: str, why: str) -> None:
     grading.hand_in_all(ann="fine")
     grading.run()
-    with (grading.top / "labs" / LAB / name).open("a") as file:
-        file.write("\n# changed\n")
+    text = (grading.top / path).read_text()
+    (grading.top / path).write_text(text.replace(old, new) if old else text + new)
     done = grading.run("-s", "--resume")
     assert measured(done) == ["ann"]
-    assert f"nothing is taken over from an earlier grading: labs/{LAB}/{name} is not the same" in done.stderr
-
-
-def test_another_kernel_is_measured_again(grading: FakeGrading) -> None:
-    grading.hand_in_all(ann="fine")
-    grading.run()
-    record = grading.results / "record.jsonl"
-    record.write_text(record.read_text().replace("6.1.0-dut", "6.12.0-other"))
-    done = grading.run("-s", "--resume")
-    assert measured(done) == ["ann"]
-    assert "kernel: 6.12.0-other and 6.1.0-dut" in done.stderr
+    assert f"nothing is taken over from an earlier grading: {why}" in done.stderr
 
 
 def test_a_continued_class_gets_the_traffic_that_was_drawn_for_it(grading: FakeGrading) -> None:
     grading.hand_in_all(ann="fine", bob="stops")
-    first = re.search(r"seed (\d+) drew the traffic", grading.run("-s").stdout)
+    seed = re.compile(r"seed (\d+) drew the traffic")
+    [first] = seed.findall(grading.run("-s").stdout)
     grading.hand_in_all(bob="fine")
     done = grading.run("-s", "--resume")
     assert measured(done) == ["bob"]
-    again = re.search(r"seed (\d+) drew the traffic", done.stdout)
-    assert first is not None
-    assert again is not None
-    assert first[1] == again[1]
-    other = grading.run("-s", "--resume", "--traffic-seed", str(int(first[1]) + 1))
+    assert seed.findall(done.stdout) == [first]
+    other = grading.run("-s", "--resume", "--traffic-seed", str(int(first) + 1))
     assert measured(other) == ["ann", "bob"], "marks of other traffic are not taken over"
     assert "drew its traffic, not" in other.stderr
 
@@ -106,7 +105,7 @@ def test_nothing_to_continue(grading: FakeGrading) -> None:
     assert "nothing is taken over from an earlier grading: there is no " in done.stderr
 
 
-@pytest.mark.parametrize("text", ["", "{}", "{}\n", "[]\n", '{"entry": "grading"}\n', "\0\n"])
+@pytest.mark.parametrize("text", ["", "{}", '{"entry": "grading"}\n'])
 def test_a_record_that_cannot_be_read_is_not_overwritten(grading: FakeGrading, text: str) -> None:
     grading.hand_in_all(ann="fine")
     grading.results.mkdir(parents=True)
@@ -125,29 +124,16 @@ def test_the_files_of_a_class(grading: FakeGrading) -> None:
     done = grading.run("--course", str(course), "--results", str(grading.top / "there"))
     assert done.returncode == 1
     there = grading.top / "there"
-    rows = list(csv.DictReader(io.StringIO((there / "grades.csv").read_text())))
-    assert [(row["student"], row["grade"], row["open"]) for row in rows] == [
-        ("ann", "10", ""),
-        ("bob", "0", ""),
-        ("cid", "", EXERCISE),
-        ("dan", "0", ""),
-    ]
-    cases = {
-        case.get("classname"): [part.tag for part in case]
-        for case in ElementTree.parse(there / "junit.xml").iter("testcase")
-    }
-    assert cases == {
-        f"ann.{EXERCISE}": [],
-        f"bob.{EXERCISE}": ["failure"],
-        f"cid.{EXERCISE}": ["skipped"],
-        f"dan.{EXERCISE}": ["failure"],
-    }
-    results = {
-        who: json.loads((there / "students" / who / "results.json").read_text()) for who in ("ann", "bob", "cid")
-    }
-    assert (results["ann"]["score"], results["bob"]["score"]) == (10, 0)
-    assert "score" not in results["cid"]
-    assert "score" not in results["cid"]["tests"][0]
+    rows = csv.DictReader((there / "grades.csv").read_text().splitlines())
+    grades = [("ann", "10", ""), ("bob", "0", ""), ("cid", "", EXERCISE), ("dan", "0", "")]
+    assert [(row["student"], row["grade"], row["open"]) for row in rows] == grades
+    cases = ElementTree.parse(there / "junit.xml").iter("testcase")
+    tags = {"ann": [], "bob": ["failure"], "cid": ["skipped"], "dan": ["failure"]}
+    found = {case.get("classname"): [part.tag for part in case] for case in cases}
+    assert found == {f"{who}.{EXERCISE}": parts for who, parts in tags.items()}
+    for who, score in {"ann": 10, "bob": 0, "cid": None}.items():
+        results = json.loads((there / "students" / who / "results.json").read_text())
+        assert results.get("score") == results["tests"][0].get("score") == score
     page = (there / "class.html").read_text()
     assert "Networks" in page
     assert "submission cannot be read: ../out: a path that leads out of the archive" in page
@@ -155,31 +141,12 @@ def test_the_files_of_a_class(grading: FakeGrading) -> None:
     assert not (grading.top / "reports").exists()
 
 
-def test_pages_of_a_hostile_name(grading: FakeGrading) -> None:
-    """Whatever a file's name says, the pages hold it as text."""
-    grading.hand_in("ann", "<script>alert(1)</script>.bad".replace("/", "\u2215"))
-    grading.hand_in("bob", b"\xff\x1b[31m.bad")
-    grading.run()
-    for page in [*grading.results.rglob("*.html"), grading.results / "junit.xml"]:
-        data = page.read_bytes()
-        assert b"<script>alert" not in data
-        assert b"\x1b" not in data
-    ElementTree.parse(grading.results / "junit.xml")
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (["--course", "none.yml"], "none.yml: No such file"),
-        (["--course", "bad.yml"], "bad.yml: late.per_day: Input should be less than or equal to 1"),
-    ],
-)
-def test_a_course_that_cannot_be_used(grading: FakeGrading, words: list[str], what: str) -> None:
+def test_a_course_that_cannot_be_used(grading: FakeGrading) -> None:
     grading.hand_in_all(ann="fine")
     (grading.top / "bad.yml").write_text("late: { per_day: 2 }\n")
-    done = grading.run(*words)
+    done = grading.run("--course", "bad.yml")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert what in done.stderr
+    assert "bad.yml: late.per_day: Input should be less than or equal to 1" in done.stderr
     assert "machines up" not in done.stdout
 
 
@@ -205,10 +172,3 @@ def test_a_case_that_checks_compare_with_is_measured_in_each_session(grading: Fa
     run = json.loads((grading.results / "run.json").read_text())
     assert [case["id"] for case in run["cases"]] == ["raw-drop"]
     assert verify(Project(grading.top), grading.results).marks == []
-
-
-def test_what_was_taken_over_is_said_even_if_every_test_passes(grading: FakeGrading) -> None:
-    """pytest shows what a test prints only if it fails."""
-    grading.hand_in_all(ann="fine")
-    grading.run()
-    assert "\n1 rulesets were graded before and are not measured again\n" in grading.run("--resume").stderr

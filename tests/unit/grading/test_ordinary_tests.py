@@ -16,16 +16,7 @@ def test_it() -> None:
 
 def test_what_cannot_be_measured_fails_an_ordinary_test(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
-    argv = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        str(ROOT),
-        str(tmp_path / "test_it.py"),
-    ]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    words = ["-p", "no:cacheprovider", "--rootdir", str(ROOT), str(tmp_path / "test_it.py")]
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "1 failed" in done.stdout

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 MINE = """
 import pytest
 
@@ -34,18 +31,16 @@ class TestIdea:
 
 
 @pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    made = FakeGrading(tmp_path)
-    (made.top / "mine").mkdir()
-    (made.top / "mine" / "test_mine.py").write_text(MINE)
-    for who, word in {"ann": "fine", "bob": "leaks", "cid": "fine"}.items():
-        made.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
-    return made
+def grading(grading: FakeGrading) -> FakeGrading:
+    (grading.top / "mine").mkdir()
+    (grading.top / "mine" / "test_mine.py").write_text(MINE)
+    grading.hand_in_all(ann="fine", bob="leaks", cid="fine")
+    return grading
 
 
 def outcomes(grading: FakeGrading, part: str) -> dict[str, str]:
-    found = {name: element for name, element in grading.junit().items() if part in str(name)}
-    return {str(name): "pass" if element is None else element.tag for name, element in found.items()}
+    found = {str(name): element for name, element in grading.junit().items() if part in str(name)}
+    return {name: "pass" if element is None else element.tag for name, element in found.items()}
 
 
 def test_an_instructors_tests_are_checks_of_the_mark(grading: FakeGrading) -> None:
@@ -93,11 +88,7 @@ def test_labs_may_call_their_tests_alike(grading: FakeGrading) -> None:
     ("text", "reason"),
     [
         ("import nothing_of_the_kind\n", "the tests did not run: "),
-        ("def test_a(:\n", "the tests did not run: "),
-        (
-            "import pytest\n@pytest.mark.measures('none')\ndef test_a(): ...\n",
-            "the tests measure none, which is no case",
-        ),
+        ("import pytest\n@pytest.mark.measures('none')\ndef test_a(): ...\n", "the tests measure none, which is no"),
     ],
 )
 def test_tests_that_cannot_run_grade_nobody(grading: FakeGrading, text: str, reason: str) -> None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fwlab.grading.class_files import similarity_csv
 from fwlab.grading.similarity import MAX_PAIRS, MAX_STATEMENTS, Pair, similar, statements
 
@@ -55,17 +53,11 @@ def test_half_of_it() -> None:
 
 def test_limits() -> None:
     """A class that copies everything from each other, and a list of a hundred thousand rules."""
-    many = {f"s{number:02}": f"rule {number // 2}\n" for number in range(60)}
-    assert len(pairs(**many)) == 30
-    assert (
-        len(pairs(**{f"s{number:02}": f"rule {number // 2}\nx\n" for number in range(2 * MAX_PAIRS + 40)})) == MAX_PAIRS
-    )
+    many = {f"s{number:03}": f"rule {number // 2}\nx\n" for number in range(2 * MAX_PAIRS + 40)}
+    assert len(pairs(**many)) == MAX_PAIRS
     assert len(statements(["\n".join(f"rule {number}" for number in range(100_000))])) <= MAX_STATEMENTS + 1
-
-
-@pytest.mark.parametrize("text", ["", "\0\n", "{}{}{}", ";;;,,,", "#" * 100_000, "a" * 100_000])
-def test_odd_texts(text: str) -> None:
-    assert len(pairs(ann=text, bob=text)) <= 1
+    for text in ("", "\0\n", "{}{}{}", ";;;,,,", "#" * 100_000, "a" * 100_000):
+        assert len(pairs(ann=text, bob=text)) <= 1
 
 
 def test_the_table() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,19 +20,17 @@ def grading(tmp_path: Path) -> FakeGrading:
     """A lab with a second exercise, and a class of two who handed in both."""
     made = FakeGrading(tmp_path)
     path = made.top / "labs" / LAB / "lab.yml"
-    text = path.read_text()
-    begin, end = text.index("  - id: ex1-block"), text.index("expectations:")
-    again = text[begin:end].replace("ex1-block", "ex2-again")
-    path.write_text(text[:end] + again + text[end:])
+    before, exercise, after = re.split("(?=  - id: ex1-block|expectations:)", path.read_text())
+    path.write_text(before + exercise + exercise.replace(EXERCISE, "ex2-again") + after)
     for who in ("ann", "bob"):
-        first = made.hand_in(who, "rules.iptables", RULES)
-        second = first.parents[1] / "ex2-again"
-        second.mkdir()
-        (second / first.name).write_text(RULES)
+        folder = made.hand_in(who, "rules.iptables", RULES).parent
+        shutil.copytree(folder, folder.with_name("ex2-again"))
     return made
 
 
 def test_the_rest_fails_once_the_time_is_over(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert grading.run().returncode == 0
+    assert {row["verdict"] for row in grading.marks()} == {"pass"}, "there is time for all"
     monkeypatch.setattr(grader, "STUDENT_S", 0.0)
     grading.hand_in("ann", "rules.iptables", RULES + "# on the DUT: hides\n")
     done = grading.run("-s")
@@ -45,8 +44,3 @@ def test_the_rest_fails_once_the_time_is_over(grading: FakeGrading, monkeypatch:
     assert {rows["bob/ex2-again"], rows[f"bob/{EXERCISE}"]} == {("pass", "")}
     monkeypatch.undo()
     assert "measured:" not in grading.run("-s", "--resume").stdout
-
-
-def test_an_ordinary_student_has_time_for_all(grading: FakeGrading) -> None:
-    assert grading.run().returncode == 0
-    assert {row["verdict"] for row in grading.marks()} == {"pass"}

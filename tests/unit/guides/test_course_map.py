@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which lab builds on which."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwlab.model.errors import BadInput

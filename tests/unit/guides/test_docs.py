@@ -25,6 +25,7 @@ from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY
 from tests.fakes.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages, relative
+from tools.architecture import layers
 from tools.pages import all_pages, rendered
 
 LABS = LAB_IDS
@@ -219,3 +220,25 @@ def test_quoted_message_is_in_the_source(message: str) -> None:
 def test_generated_parts_are_fresh(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert rendered(page) == page.read_text(), "stale: make readme"
+
+
+def test_every_guide_is_linked_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert not [page.name for page in (ROOT / "guides").glob("*.md") if f"(guides/{page.name})" not in text]
+
+
+def test_contributings_tree_is_gits_and_in_import_linters_order() -> None:
+    [tree] = [block.body for block in blocks(ROOT / "CONTRIBUTING.md") if block.tag == "text"]
+    shown, parent = [], ""
+    for line in tree.splitlines():
+        indent, name = re.match(r"( *)(\S+/)", line).groups()
+        parent = parent if indent else name
+        shown.append(f"{parent}{name}" if indent else name)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, capture_output=True, check=True)
+    folders = set()
+    for path in map(Path, listed.stdout.splitlines()):
+        folders |= {f"{path.parts[0]}/"} if len(path.parts) > 1 else set()
+        folders |= {f"fwlab/{path.parts[1]}/"} if path.parts[0] == "fwlab" and len(path.parts) > 2 else set()
+    assert sorted(shown) == sorted(folders)
+    packages = [name.split("/")[1] for name in shown if name.startswith("fwlab/") and name != "fwlab/"]
+    assert packages == layers(ROOT)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The pages' commands that need no machine run, in a copy of what they read."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

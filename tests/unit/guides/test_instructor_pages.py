@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """labs/LAB/instructor.md, where a lab has one: headings, exercises, a plan that fits into the lab's time."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

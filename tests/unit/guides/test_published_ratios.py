@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Published ratios beside ours: rows come from lab.yml and published.yml, and a faulty row is named."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from pathlib import Path

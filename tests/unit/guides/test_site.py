@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make guides`: one site out of all pages, with working links and no request to another host."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Slides of a lab, made from its page."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

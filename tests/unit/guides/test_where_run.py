@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of what has been run where."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 
 from fwlab.checkout.project import Project, find_project
 from tests import ROOT
-from tools.where_run import table
+from tools.where_run import setups_of
 
 PUBLISHED = find_project(ROOT).root / "results" / "lab03-ipset" / "2026-11-20-full.json"
 
@@ -38,7 +36,7 @@ NESTED = HOST | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
 
 
 def test_a_setup_that_never_ran_has_an_empty_row(tmp_path: Path) -> None:
-    found = table(project(tmp_path))
+    found = setups_of(project(tmp_path))
     assert rows(found, "real, KVM", "sriov", "linux") == ["| real, KVM | sriov | linux | never | | | |"]
     assert not rows(found, "virtual, KVM")
 
@@ -57,21 +55,24 @@ def test_a_setup_that_never_ran_has_an_empty_row(tmp_path: Path) -> None:
     ids=["newest of cases", "host before emulated", "arm64", "nested"],
 )
 def test_one_run_stands_for_its_setup(tmp_path: Path, runs: dict[str, dict[str, Any]], parts: list[str]) -> None:
-    (row,) = rows(table(project(tmp_path, **runs)), "virtual, TCG", "socket", "linux")
+    (row,) = rows(setups_of(project(tmp_path, **runs)), "virtual, TCG", "socket", "linux")
     assert [part for part in parts if part not in row] == []
 
 
 def test_a_run_over_two_kinds_of_links_counts_for_both(tmp_path: Path) -> None:
     mixed = {"testbed": {"name": "real", "accelerator": "kvm", "link": "socket, virtio"}}
-    found = table(project(tmp_path, mixed=mixed))
+    found = setups_of(project(tmp_path, mixed=mixed))
     assert [len(rows(found, "real, KVM", link, "linux")[0].split("never")) for link in ("socket", "virtio")] == [1, 1]
 
 
 def test_links_of_a_plug_in_get_rows_of_their_own(tmp_path: Path) -> None:
-    assert len(rows(table(project(tmp_path, tube={"testbed": {"link": "tube"}})), "virtual, TCG", "tube", "linux")) == 1
+    assert (
+        len(rows(setups_of(project(tmp_path, tube={"testbed": {"link": "tube"}})), "virtual, TCG", "tube", "linux"))
+        == 1
+    )
 
 
 def test_other_documents_are_no_runs(tmp_path: Path) -> None:
     made = project(tmp_path)
     (tmp_path / "results" / "lab03-ipset" / "bench.json").write_text('{"spreads": {}}')
-    assert "bench.json" not in table(made)
+    assert "bench.json" not in setups_of(made)

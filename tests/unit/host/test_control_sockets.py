@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The folder of SSH's sockets has a name that anybody can guess, so it is used only if it is ours alone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

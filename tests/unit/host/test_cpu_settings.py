@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Settings of the host that a run on the host's clock records: governor, mitigations, and each node's CPUs."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `fwlab doctor` says about the host's hardware and about host.yml, on hosts made of files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -177,6 +175,8 @@ def test_doctor_says_which_nic_cannot_administer_its_vfs(host: FakeHost) -> None
     said = probes(host)["virtual functions"].says.split("enp")
     assert "administer" not in said[1]
     assert said[2].startswith("2s0 has 2 of at most 2, 0 of them handed to machines; its driver cannot administer VFs:")
+    host.fail_at = len(host.calls) + 1
+    assert "administer" not in probes(host)["virtual functions"].says.split("enp")[2], "`ip` does not answer"
     host.write("sys/bus/pci/devices/0000:02:00.0/sriov_numvfs", "0\n")
     without = probes(host)["virtual functions"]
     assert "administer" not in without.says.split("enp")[2]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """host.yml: what is wrong with it, by field."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

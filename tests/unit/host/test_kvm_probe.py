@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """KVM is probed once. The answer is remembered until something changes, and QEMU never outlives the probe."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

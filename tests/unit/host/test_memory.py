@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The memory that is left for machines: of the host, or of the control group with the least."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

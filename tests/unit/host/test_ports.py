@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A checkout takes other ports where its own are taken, and keeps them while it has machines."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Child processes are ended, and traffic is stopped, whatever happens."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Larger receive buffers for the UDP sockets of another process, and none left behind."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Only one session at a time uses a lab's machines. A second one names the first, waits, and then continues."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

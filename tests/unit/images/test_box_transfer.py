@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boxes travel in a folder: `packer/build --export` and `--import`, without a machine."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Content keys, the cache that uses only what it verified, and the list of a checkout's boxes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The build of an image without a machine: programs, base, staged files, accelerator, the box's format, the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The image behind dut-freebsd: whether it is built; found, verified, unpacked and looked at before anything boots."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

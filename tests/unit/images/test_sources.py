@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What boxes are made from: fetched once, verified before use, named in every error, and nothing left of a failure."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import io

@@ -78,3 +78,12 @@ def at_all_loads(play: PacedPlay) -> Measured:
 )
 def test_above_the_capacity_all_that_pass_at_a_light_load_fare_alike(play: PacedPlay, classes: set[str]) -> None:
     assert set(changes(at_all_loads(play))) == classes
+
+
+@pytest.mark.parametrize(("dispersion", "classes"), [({}, {"popular"}), ({"popular": 4.0}, set())])
+def test_classes_that_come_in_bunches_scatter_more_at_the_load_of_the_exercise(
+    dispersion: dict[str, float], classes: set[str]
+) -> None:
+    found = at_all_loads(paced(popular=0.55))
+    found = found.model_copy(update={"flood": flood().model_copy(update={"dispersion": dispersion})})
+    assert set(changes(found)) == classes

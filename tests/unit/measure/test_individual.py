@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from functools import cache
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,15 +59,19 @@ def grading(tmp_path: Path) -> FakeGrading:
     return made
 
 
-def checkout(grading: FakeGrading) -> Project:
-    return Project(grading.top)
+def of_page(grading: FakeGrading) -> Lab:
+    return load_lab(Project(grading.top), LAB)
+
+
+def with_numbers(grading: FakeGrading, **numbers: int) -> Lab:
+    return individual_lab(Project(grading.top), of_page(grading), numbers)
 
 
 # ---- drawing --------------------------------------------------------------------------------------------------
 
 
 def test_numbers_depend_on_secret_lab_and_student(grading: FakeGrading) -> None:
-    lab = load_lab(checkout(grading), LAB)
+    lab = of_page(grading)
     assert draw(SECRET, lab, "ann") == draw(SECRET, lab, "ann")
     assert any(draw(SECRET, lab, f"s{n}") != draw(SECRET + "!", lab, f"s{n}") for n in range(5))
     drawn = [draw(SECRET, lab, f"s{n}")["attacker"] for n in range(2000)]
@@ -76,8 +80,8 @@ def test_numbers_depend_on_secret_lab_and_student(grading: FakeGrading) -> None:
 
 
 def test_places_move_together(grading: FakeGrading) -> None:
-    lab = load_lab(checkout(grading), LAB)
-    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": -1})
+    lab = of_page(grading)
+    own = with_numbers(grading, attacker=4, budget=-1)
     assert own.classes["attacker"].src == "198.18.20.70/32"
     assert own.traffic["own"].tunables["target"] == "198.19.0.13"
     assert own.exercises[0].checks[0].between == (0, 0)
@@ -88,7 +92,7 @@ def test_places_move_together(grading: FakeGrading) -> None:
 @pytest.mark.parametrize("numbers", [{"attacker": 3}, {"attacker": 22}, {"other": 2}])
 def test_numbers_that_cannot_be_drawn(grading: FakeGrading, numbers: dict[str, int]) -> None:
     with pytest.raises(BadInput, match="is no number of this task"):
-        individual_lab(checkout(grading), load_lab(checkout(grading), LAB), numbers)
+        with_numbers(grading, **numbers)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +110,8 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
     path = grading.top / "labs" / LAB / "lab.yml"
     path.write_text(path.read_text().replace(old, new))
 
-    def made() -> None:
-        lab = load_lab(checkout(grading), LAB)
-        individual_lab(checkout(grading), lab, {"attacker": 4, "budget": lab.drawn["budget"].low})
-
-    with pytest.raises(BadInput) as refused:
-        made()
-    assert fault in refused.value.message
+    with pytest.raises(BadInput, match=re.escape(fault)):
+        with_numbers(grading, attacker=4, budget=of_page(grading).drawn["budget"].low)
 
 
 # ---- the labs -------------------------------------------------------------------------------------------------
@@ -121,30 +120,22 @@ PACKETS = 20_000
 INDIVIDUAL = [lab for lab in (lab_named(name) for name in LAB_IDS) if of_students(lab)]
 
 
-@cache
-def of_page(lab_id: str) -> list[tuple[Exercise, dict[str, int], list[RulesetFile]]]:
-    """The page's exercises, the packets of each class that are offered, and the references."""
-    (lab,) = (one for one in INDIVIDUAL if one.id == lab_id)
-    store = TrafficStore(PROJECT, TOPOLOGY, lab, first=PACKETS)
-    return [(one, store.offered(one.traffic, PACKETS), reference(lab, one)) for one in lab.exercises]
-
-
 def reference(lab: Lab, exercise: Exercise) -> list[RulesetFile]:
     return lab_ruleset(lab.folder / "rulesets" / exercise.id / "reference", exercise.parameters, TOPOLOGY)
 
 
 @pytest.mark.parametrize("lab", INDIVIDUAL, ids=lambda lab: lab.id)
-@pytest.mark.parametrize("end", ["first", "last"])
-def test_a_lab_with_extreme_numbers(lab, end: str) -> None:
+def test_a_lab_with_extreme_numbers(lab: Lab) -> None:
     """Every packet still belongs to a class, references differ from those of the page, and all files render."""
-    numbers = {name: drawn.values[-1 if end == "last" else 0] for name, drawn in of_students(lab).items()}
-    own = individual_lab(PROJECT, lab, numbers)
-    store = TrafficStore(PROJECT, TOPOLOGY, own, first=PACKETS)
-    for exercise, (before, offered, theirs) in zip(own.exercises, of_page(lab.id), strict=True):
-        assert store.offered(exercise.traffic, PACKETS) == offered
-        assert offered[OTHER] == 0
-        if exercise.parameters != before.parameters:
-            assert reference(lab, exercise) != theirs or end == "first"
+    page = TrafficStore(PROJECT, TOPOLOGY, lab, first=PACKETS)
+    for end in (0, -1):
+        own = individual_lab(PROJECT, lab, {name: drawn.values[end] for name, drawn in of_students(lab).items()})
+        store = TrafficStore(PROJECT, TOPOLOGY, own, first=PACKETS)
+        for exercise, before in zip(own.exercises, lab.exercises, strict=True):
+            offered = store.offered(exercise.traffic, PACKETS)
+            assert (offered, offered[OTHER]) == (page.offered(before.traffic, PACKETS), 0)
+            if exercise.parameters != before.parameters:
+                assert reference(lab, exercise) != reference(lab, before) or end == 0
 
 
 # ---- a class --------------------------------------------------------------------------------------------------
@@ -157,7 +148,7 @@ def test_a_class_is_graded_by_individual_labs(grading: FakeGrading) -> None:
     course.write_text(f"secret: {SECRET}\nstudents: {{ bob: '4711' }}\n")
     assert grading.run("--course", str(course)).returncode == 0
     record = read_record(grading.results)
-    lab = load_lab(checkout(grading), LAB)
+    lab = of_page(grading)
     assert {name: one.individual for name, one in record.students.items()} == {
         "ann": draw(SECRET, lab, "ann"),
         "bob": draw(SECRET, lab, "4711"),
@@ -182,12 +173,15 @@ def command(top: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
 
 
 def test_tasks_are_handed_out_and_used(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
-    (grading.top / "course.yml").write_text(f"secret: {SECRET}\n")
     (grading.top / "names").write_text("ann\n\n# the others\nbob # late\n")
     given = ["--course", "course.yml", "--students", "names"]
+    (grading.top / "course.yml").write_text("points: 10\n")
+    said = command(grading.top, monkeypatch, "grades", "tasks", LAB, *given)
+    assert "course.yml: secret: this field is missing" in said
+    (grading.top / "course.yml").write_text(f"secret: {SECRET}\n")
     assert "2 tasks in tasks.yml" in command(grading.top, monkeypatch, "grades", "tasks", LAB, *given)
     assert SECRET not in (grading.top / "tasks.yml").read_text()
-    lab = load_lab(checkout(grading), LAB)
+    lab = of_page(grading)
     numbers = draw(SECRET, lab, "bob")
     assert read_tasks(grading.top / "tasks.yml").tasks[LAB]["bob"] == numbers
     said = command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--student", "bob")
@@ -211,13 +205,6 @@ def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.Monk
     assert not (top / "labs" / LAB / "work" / "task.yml").exists()
 
 
-def test_a_course_without_a_secret_has_no_tasks(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
-    (grading.top / "course.yml").write_text("points: 10\n")
-    (grading.top / "names").write_text("ann\n")
-    said = command(grading.top, monkeypatch, "grades", "tasks", LAB, "--course", "course.yml", "--students", "names")
-    assert "course.yml: secret: this field is missing" in said
-
-
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -238,8 +225,7 @@ def test_a_faulty_roster(tmp_path: Path, text: str, what: str) -> None:
 
 def test_a_students_traffic_is_played_and_counted_by_their_classes(grading: FakeGrading) -> None:
     """The session's own come back afterwards, even after an error."""
-    lab = load_lab(checkout(grading), LAB)
-    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": 0})
+    lab, own = of_page(grading), with_numbers(grading, attacker=4, budget=0)
     theirs, session = SimpleNamespace(), SimpleNamespace()
     nodes: Any = SimpleNamespace()
     measurer = Measurer(Nodes(nodes, nodes, nodes, session, lab.classes, lambda _level: nodes, 1))
@@ -257,11 +243,9 @@ def test_a_students_traffic_is_played_and_counted_by_their_classes(grading: Fake
 
 def test_each_student_has_frames_of_their_own(grading: FakeGrading) -> None:
     """The engine knows a table by its path, so two students' tables must not share one."""
-    lab = load_lab(checkout(grading), LAB)
-    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": 0})
-    topology = load_topology(checkout(grading))
-    stores = [TrafficStore(checkout(grading), topology, lab)]
-    stores += [TrafficStore(checkout(grading), topology, own) for _ in ("ann", "bob")]
+    project, own = Project(grading.top), with_numbers(grading, attacker=4, budget=0)
+    topology = load_topology(project)
+    stores = [TrafficStore(project, topology, lab) for lab in (of_page(grading), own, own)]
     paths = [store.path("own") for store in stores]
     assert len(set(paths)) == 3
     assert paths[0].read_bytes() != paths[1].read_bytes() == paths[2].read_bytes()

@@ -57,7 +57,7 @@ def test_the_state_is_saved_once_with_no_connection_open_and_restored() -> None:
 def test_a_dut_that_is_not_open_is_saved_before_it_is_opened() -> None:
     machines = Machines()
     recovery = machines.recovery()
-    recovery.save_installed()
+    recovery.save()
     assert machines.done == ["take"]
     recovery.prepare()  # has nothing left to do
     assert machines.done == ["take"]

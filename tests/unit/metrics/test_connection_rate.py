@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,14 +30,22 @@ def counted(**changed: Any) -> Clients:
     return Clients(**{**usual, **changed})
 
 
+FLOWS = {"flood": [("198.18.0.1", 9)]}
+
+
 class Testbed:
     """A DUT that is saturated from throttle level `enough` on, with generator and sink."""
 
     __test__ = False
 
-    def __init__(self, enough: int = 0, seen: float = 5000, clients: Clients | None = None) -> None:
-        self.enough, self.seen, self.clients = enough, seen, clients or counted()
+    def __init__(
+        self, enough: int = 0, seen: float = 5000, clients: Clients | None = None, limited: str | None = None
+    ) -> None:
+        self.enough, self.seen, self.clients, self.limited = enough, seen, clients or counted(), limited
         self.step, self.armed, self.rates, self.crossed, self.flood = 0, [], [], 0, 0
+        self.loads: list[float] = []
+        self.closed = self.arrived = 0
+        self.flows: object = None
 
     # the DUT: six packets from the clients and four from the servers for each connection, headers and answers
     def received(self) -> list[tuple[int, int]]:
@@ -65,67 +74,43 @@ class Testbed:
         self.rates.append((rate, count))
         return counted(intended_load=rate)
 
-    # background traffic
-    class _Engine:
-        limited: str | None = None
+    # background traffic, and the sink that counts it
+    def close(self) -> None:
+        self.closed += 1
 
-        def __init__(self) -> None:
-            self.loads: list[float] = []
-            self.closed = 0
+    def use(self, _tables: Any, traffic: str) -> None:
+        assert traffic == "flood"
 
-        def close(self) -> None:
-            self.closed += 1
+    def start(self, *, load: float) -> Any:
+        self.loads.append(load)
+        return SimpleNamespace(stop=lambda: SimpleNamespace(sent=700, rate=99.0, limited=self.limited))
 
-        def use(self, _tables: Any, traffic: str) -> None:
-            assert traffic == "flood"
+    def set_flows(self, flows: object) -> None:
+        self.flows = flows
 
-        def start(self, *, load: float) -> Any:
-            self.loads.append(load)
-            return self
+    def load_counters(self, _classes: Any, let_through: Connections) -> None:
+        assert let_through is self.connections
+        self.arrived = 650 if self.flows == FLOWS else 0
 
-        def stop(self) -> Any:
-            return type("Played", (), {"sent": 700, "rate": 99.0, "limited": self.limited})
+    def settled_counts(self) -> dict[str, int]:
+        return {"flood": self.arrived}
 
-    def measure(self, connections: Connections, metrics: list[str], steps: int = 3) -> Measured:
-        bed, engine = self, self._Engine()
-        bed.connections, bed.answer_bytes = connections, 260
+    @contextlib.contextmanager
+    def slowed(self, step: int, *, loop: bool) -> Iterator[None]:
+        assert loop
+        self.step = step
+        yield
 
-        class Tables:
-            def connections(self, _name: str) -> Connections:
-                return connections
-
-            def flows(self, _traffic: str) -> dict[str, list]:
-                return {"flood": [("198.18.0.1", 9)]}
-
-            def offered(self, *_: Any) -> dict[str, int]:
-                return {"flood": 700}
-
-        class Sink:
-            flows: dict | None = None
-            counted = 0
-
-            def set_flows(self, flows: dict) -> None:
-                self.flows = flows
-
-            def load_counters(self, _classes: Any, let_through: Connections) -> None:
-                assert let_through is connections
-                self.counted = 650 if self.flows == {"flood": [("198.18.0.1", 9)]} else 0
-
-            def settled_counts(self) -> dict[str, int]:
-                return {"flood": self.counted}
-
-        @contextlib.contextmanager
-        def slowed(step: int, *, loop: bool) -> Iterator[None]:
-            assert loop
-            bed.step = step
-            yield
-
-        nodes = Nodes(bed, engine, Sink(), Tables(), {}, slowed, steps, 1024, lambda _c: contextlib.nullcontext(bed))
+    def measure(self, connections: Connections, metrics: list[str]) -> Measured:
+        self.connections, self.answer_bytes, self.loads, self.closed = connections, 260, [], 0
+        tables: Any = SimpleNamespace(
+            connections=lambda _name: connections, flows=lambda _traffic: FLOWS, offered=lambda *_: {"flood": 700}
+        )
+        bed: Any = self
+        nodes = Nodes(bed, bed, bed, tables, {}, self.slowed, 3, tcp=lambda _connections: contextlib.nullcontext(bed))
         task = MeasurementSpec("plain", "", "plain", [], metrics, traffic="web", trial=Trials(count=5))
         found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
-        found = connection_rate.measure(MeasuringSession(nodes), task, found)
-        self.loads, self.closed = engine.loads, engine.closed
-        return found
+        return connection_rate.measure(MeasuringSession(nodes), task, found)
 
 
 @pytest.mark.parametrize("enough", [0, 2])
@@ -249,12 +234,12 @@ def test_background_at_the_light_rate_only_does_not_run_in_trials(monkeypatch: p
     assert found.tcp == Testbed().measure(WEB, ["connections"]).tcp
 
 
-def test_a_background_rate_above_the_generators_limit_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_background_rate_above_the_generators_limit_is_reported_once() -> None:
     short = "generator limited: asked for 100 pps, it sent 70"
-    monkeypatch.setattr(Testbed._Engine, "limited", short)
     for metrics in (["connections"], ["connections", "delivered"]):
-        assert Testbed().measure(FLOODED, metrics).problems == [f"alongside the connections: {short}"]
-    assert Testbed().measure(WEB, ["connections"]).problems == []
+        problems = Testbed(limited=short).measure(FLOODED, metrics).problems
+        assert problems == [f"alongside the connections: {short}"]
+    assert Testbed(limited=short).measure(WEB, ["connections"]).problems == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -150,7 +151,7 @@ def test_a_router_that_is_the_limit(blocked: str, monkeypatch: pytest.MonkeyPatc
 
 def test_a_dut_that_drops_everything_by_rule_is_counted_where_it_takes_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(40_000, blocked="attacker")
-    monkeypatch.setattr(lab, "offered", lambda _traffic, sent: {"attacker": sent, "others": 0})
+    monkeypatch.setattr(lab, "offered", lambda _traffic, sent: {"attacker": sent})
     assert figures(measure(lab, monkeypatch), "throughput") == [pytest.approx(40_000, rel=0.011)]
 
 
@@ -231,6 +232,13 @@ def test_in_the_duts_own_time_rates_are_those_of_the_reference_cpu(
 def test_links_that_cannot_be_paced_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CannotMeasure, match="needs the virtual testbed, socket links and a DUT that runs Linux"):
         measure(Lab(40_000), monkeypatch, clock="instructions")
+
+
+def test_a_nic_that_stalls_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, drops = Paced(10_000), itertools.count(0, 7)
+    monkeypatch.setattr(lab, "drain", lambda: Drained(dict(lab.counts), next(drops)))
+    done = plays.play_paced(lab.nodes(), "flood", Load.of_count(960, 4000.0))
+    assert done.problems == done.suspects == ["the DUT's NIC stalled: 7 packets found no room in its queue"]
 
 
 def test_beside_another_metric_throughput_does_not_make_it_doubtful_on_the_virtual_testbed() -> None:

@@ -23,7 +23,7 @@ from tests.fakes.factories import a_lab, a_run, small_checkout
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.fakes.hand_ins import RULES
 from tests.fakes.student_checkout import Door, door
-from tools.figures import figures, figures_of_part
+from tools.figures import figures, figures_of
 
 LISTS = {"id": "lists", "title": "What does a list cost?", "minutes": 5, "cases": ["raw-drop", "rules", "load-each"]}
 SETS = {"id": "sets", "title": "What does a set cost?", "minutes": 5, "cases": ["set-1", "set"]}
@@ -176,11 +176,11 @@ def test_the_guide_says_what_is_further_and_asks_the_question_of_each_part(lab: 
         assert any(line.endswith(f": {part.title}") for line in headings), part.title
 
 
-def test_a_page_shows_the_figures_of_one_part() -> None:
+def test_a_page_shows_the_figures_of_some_cases() -> None:
     page = str(ROOT / "labs" / "lab01-forwarding" / "README.md")
     cost, all_of_it = (
         [line.split("|")[1].strip() for line in shown.splitlines() if line.startswith("| ")]
-        for shown in (figures_of_part(page, "cost"), figures(page))
+        for shown in (figures_of(page, "forward"), figures(page))
     )
     assert "Forwarding, nothing loaded" in cost
     assert "Forwarding without GRO" not in cost

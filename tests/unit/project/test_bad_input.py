@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bad arguments and files give one message and a hint, before KVM is tried; nothing is started or written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

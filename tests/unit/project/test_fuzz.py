@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A short fuzzing campaign of each parser. The long ones are in results/fuzz."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ text may be in parts, and a part may `repeat`, with {n} and {m} for its number f
 put in place of `old` in errors/good.yml; of a run, `value` at the `path` of a made-up one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@
 Other tests run the engine's compilers, Packer's validation and Vagrant's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Interrupts, full disks and hostile files give a message of two lines and never a traceback."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The project's files name their licence and contain nothing specific to one machine."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

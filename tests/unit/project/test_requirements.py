@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Imported packages are declared in pyproject.toml, and declared ones are locked: requirements*.lock."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

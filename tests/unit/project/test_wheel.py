@@ -4,8 +4,6 @@
 The new environment has links to the packages of these tests' own, so that nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@
 The provider's own code makes the XML, and libvirt's own makes the arguments; no machine starts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """provision/host/install on Debian, on a release that lacks a package, and where there is no dpkg."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

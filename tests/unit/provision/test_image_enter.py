@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The image's entry point, with its folders below a temporary one: it starts only with the boxes of its image."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """provision/host/libvirt finds libvirt by its socket, not by process names or stale files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The text of the provisioning scripts and package lists."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The seed of a machine whose links are virtual functions: it finds them by name and sets their MAC addresses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Vagrantfile and the plug-in without a machine: names, commands, hooks, and error messages."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import re

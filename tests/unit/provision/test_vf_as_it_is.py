@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """VFs that their physical function cannot administer: used as they are, and nothing promised that nobody keeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The picture of an exercise in a report: what was predicted and measured, and what is accepted."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

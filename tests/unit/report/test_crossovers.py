@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where a set overtakes a list: interpolated in cost, with the interval of the trials, and shown everywhere."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,72 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From counts to figures."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwlab.judge.statistics import Figure, binomial_interval, figure, nanoseconds_per_packet
-from fwlab.metrics.capacity import capacity
 from fwlab.metrics.registry import METRICS
+from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 from fwlab.report.formatting import scatter
 from tests.fakes.factories import a_lab, attempt, measured, real, testbed
 
 LAB = a_lab()
+HALF = Trial(duration_s=1.0, busy_s=0.5, processed=40_000)
+NOTHING_BUSY = Trial(duration_s=0.25, busy_s=0, processed=0)
+FAST, SLOW = testbed(ns_per_instruction=1), testbed(ns_per_instruction=4)
+#: Of a class that was not offered.
+STRAY = Delivery(intended_load=10, sent=10, offered={"others": 10}, arrived={"others": 10, "attacker": 3})
 
 
-def test_capacity_is_packets_per_busy_second() -> None:
-    trial = Trial(duration_s=1.0, busy_s=0.5, processed=40_000)
-    assert capacity(trial, real()) == 80_000
-
-
-def test_virtual_capacity_is_scaled_to_one_instruction_per_nanosecond() -> None:
-    trial = Trial(duration_s=0.5, busy_s=0.5, processed=40_000)
-    assert capacity(trial, testbed(ns_per_instruction=4)) == 320_000
-    assert capacity(trial, testbed(ns_per_instruction=1)) == 80_000
-
-
-def test_virtual_load_time_is_scaled_the_other_way() -> None:
-    case = measured(LAB, "rules-16", loads=[4.0, 8.0])
-    assert METRICS["load_time"].values(case, testbed(ns_per_instruction=4)) == [1.0, 2.0]
-    assert METRICS["load_time"].values(case, real()) == [4.0, 8.0]
-
-
-def test_a_trial_without_busy_time_has_no_capacity() -> None:
-    case = measured(LAB, "raw-drop", trials=[Trial(duration_s=0.25, busy_s=0, processed=0)])
-    assert METRICS["capacity"].values(case, testbed()) == []
-    assert figure(case, METRICS["capacity"], testbed()) is None
-
-
-def test_delivered_is_the_share_of_one_class() -> None:
-    found = attempt(250_000, arrived=9)
-    assert METRICS["delivered"].values(found, testbed(), "attacker") == [0.01]
-    assert METRICS["delivered"].values(found, testbed(), "others") == [1.0]
-
-
-def test_a_class_that_was_not_offered_has_no_share() -> None:
-    arrived = {"others": 10, "attacker": 3}
-    delivery = Delivery(intended_load=10, sent=10, offered={"others": 10}, arrived=arrived)
-    found = attempt(250_000, deliveries=[delivery])
-    assert figure(found, METRICS["delivered"], testbed(), "attacker") is None
-
-
-def test_uncounted_entries_are_not_zero() -> None:
-    assert METRICS["entries"].values(measured(LAB, "raw-drop"), testbed()) == []
-    assert METRICS["entries"].values(measured(LAB, "raw-drop", entries=0), testbed()) == [0.0]
+@pytest.mark.parametrize(
+    ("metric", "found", "on", "traffic_class", "values"),
+    [
+        ("capacity", measured(LAB, "raw-drop", trials=[HALF]), real(), "", [80_000]),
+        ("capacity", measured(LAB, "raw-drop", trials=[HALF]), FAST, "", [80_000]),
+        ("capacity", measured(LAB, "raw-drop", trials=[HALF]), SLOW, "", [320_000]),
+        ("capacity", measured(LAB, "raw-drop", trials=[NOTHING_BUSY]), SLOW, "", []),
+        ("load_time", measured(LAB, "rules-16", loads=[4.0, 8.0]), real(), "", [4.0, 8.0]),
+        ("load_time", measured(LAB, "rules-16", loads=[4.0, 8.0]), SLOW, "", [1.0, 2.0]),
+        ("delivered", attempt(250_000, arrived=9), SLOW, "attacker", [0.01]),
+        ("delivered", attempt(250_000, arrived=9), SLOW, "others", [1.0]),
+        ("delivered", attempt(250_000, deliveries=[STRAY]), SLOW, "attacker", []),
+        ("entries", measured(LAB, "raw-drop"), SLOW, "", []),
+        ("entries", measured(LAB, "raw-drop", entries=0), SLOW, "", [0.0]),
+    ],
+)
+def test_values_of_a_metric(
+    metric: str, found: Measured, on: TestbedFacts, traffic_class: str, values: list[float]
+) -> None:
+    """Virtual values are scaled to one instruction per nanosecond. What was not counted is not zero."""
+    assert METRICS[metric].values(found, on, traffic_class) == values
+    assert (figure(found, METRICS[metric], on, traffic_class) is None) == (not values)
 
 
 def test_median_and_spread() -> None:
     found = Figure([100.0, 104.0, 98.0])
     assert (found.median, found.low, found.high) == (100.0, 98.0, 104.0)
     assert found.spread == pytest.approx(0.06)
-
-
-def test_no_values_have_no_figure() -> None:
     assert Figure([0.0, 0.0]).spread == 0.0
-
-
-def test_a_packet_at_a_million_per_second_costs_a_microsecond() -> None:
     assert nanoseconds_per_packet(1e6) == 1000
 
 

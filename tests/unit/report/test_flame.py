@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The flame graph: an SVG element without script that has the figures of every box, and the page around it."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

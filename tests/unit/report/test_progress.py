@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Progress on a terminal and elsewhere shows the text of events literally."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

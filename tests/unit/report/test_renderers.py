@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The registry of renderers: built-in ones, a plug-in's, and a run judged once for all of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a reader of a run sees: terminal, page, plots, the block in a guide."""
 
-from __future__ import annotations
-
 import io
 import re
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Survival as a table and a drawing, and which cases are measured for it."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

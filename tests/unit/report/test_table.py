@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rows of a report, their JSON documents, and the format of figures."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`python -m tools`: publish a run, renew pages, measure how well figures repeat."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -47,27 +45,23 @@ def called(monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-class TestFilesOfARun:
-    def test_written_files_are_named_relative_to_the_project(self, called, monkeypatch, capsys) -> None:
-        def write(project: Project, lab: Lab, run: Run) -> list[Path]:
-            assert (lab.id, run.lab) == (LAB, LAB)
-            return [project.root / "results" / "one.json", lab.folder / "README.md"]
+def test_the_labs_latest_run_is_published_unless_one_is_named(called, monkeypatch, capsys, tmp_path: Path) -> None:
+    seen: list[str] = []
 
-        monkeypatch.setattr(publishing, "publish", write)
-        assert called("publish", LAB, str(RUN)) == EXIT_PASS
-        assert capsys.readouterr() == (f"written: results/one.json\nwritten: labs/{LAB}/README.md\n", "")
+    def write(project: Project, lab: Lab, run: Run) -> list[Path]:
+        seen.append(run.started)
+        return [project.root / "results" / "one.json", lab.folder / "README.md"]
 
-    def test_without_a_file_the_labs_latest_run_is_used(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
-        seen: list[Run] = []
-        monkeypatch.setattr(publishing, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
-        monkeypatch.setattr(publishing, "publish", lambda _project, _lab, run: seen.append(run) or [])
-        latest = tmp_path / LAB / "run.json"
-        assert called("publish", LAB) == EXIT_USAGE
-        assert capsys.readouterr().err.startswith(f"fwlab: {latest}: No such file")
-        latest.parent.mkdir()
-        latest.write_bytes(RUN.read_bytes())
-        assert called("publish", LAB) == EXIT_PASS
-        assert seen[0].started == Run.model_validate_json(RUN.read_text()).started
+    latest = tmp_path / LAB / "run.json"
+    monkeypatch.setattr(publishing, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
+    monkeypatch.setattr(publishing, "publish", write)
+    assert called("publish", LAB) == EXIT_USAGE
+    assert capsys.readouterr().err.startswith(f"fwlab: {latest}: No such file")
+    latest.parent.mkdir()
+    latest.write_text(load_run(RUN, LAB).model_copy(update={"started": "today"}).model_dump_json())
+    assert called("publish", LAB) == called("publish", LAB, str(RUN)) == EXIT_PASS
+    assert seen == ["today", load_run(RUN, LAB).started]
+    assert capsys.readouterr() == (f"written: results/one.json\nwritten: labs/{LAB}/README.md\n" * 2, "")
 
 
 class TestPublish:

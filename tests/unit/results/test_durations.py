@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long a command takes is told before it starts, from what its cases took before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -71,19 +69,17 @@ def test_a_file_that_is_no_run_is_passed_over(checkout: Path, text: str) -> None
 def test_run_and_check_say_it_before_they_start(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session, said_before = Measuring(), []
+    session, before = Measuring(), []
 
     def open_session(*_: object) -> object:
-        said_before.append(capsys.readouterr().err)
+        before.append(capsys.readouterr().err)
         return session.open()
 
     monkeypatch.setattr(main, "open_session", open_session)
     door = checkouts.door(monkeypatch, capsys)
-    door("run", LAB, "raw-drop", "--testbed", "virtual")
-    door("run", LAB, "--testbed", "virtual")
-    door("check", LAB, EX1, "--testbed", "virtual")
-    door("check", LAB, EX1, "--testbed", "virtual")
-    assert said_before[0].startswith("raw-drop: about 20 s (a guess")
-    assert said_before[1].startswith("3 cases: about 40 s (a guess")
-    assert f"{EX1}: rules.iptables\nabout 20 s (a guess" in said_before[2]
-    assert f"{EX1}: rules.iptables\nabout 10 s (as before)\n" in said_before[3]
+    for words in (["run", LAB, "raw-drop"], ["run", LAB], ["check", LAB, EX1], ["check", LAB, EX1]):
+        door(*words, "--testbed", "virtual")
+    assert before[0].startswith("raw-drop: about 20 s (a guess")
+    assert before[1].startswith("3 cases: about 40 s (a guess")
+    assert f"{EX1}: rules.iptables\nabout 20 s (a guess" in before[2]
+    assert f"{EX1}: rules.iptables\nabout 10 s (as before)\n" in before[3]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Today's limits give the saved gradings of references, starts, mistakes, variants and non-solutions their verdicts."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwlab.grading.grading_plan import plan_grading

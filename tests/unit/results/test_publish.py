@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """results/LAB/published.json: a run of every case, in which later runs of some cases replace these."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -15,8 +13,8 @@ from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 from tests import ROOT
 from tests.checkout import lab_named
-from tools.history import untraceable
 from tools.publish import merged, publish
+from tools.results_index import untraceable
 
 LAB = lab_named("lab03-ipset")
 WHOLE = load_run(ROOT / "results" / LAB.id / "2026-11-20-full.json", LAB.id)

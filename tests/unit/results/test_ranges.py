@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ranges.yml is generated from a run: medians, and ranges that follow from them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is under results/ can be traced to the history, is used, and is listed in results/index.yml."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest
