@@ -49,12 +49,13 @@ class Mix:
         attackers=1000,
         step=13,
         target=TARGET,
+        targets=1,
         size=128,
         draw=1,
         **kwargs,
     ):
         """`attack` is the load of `attackers` addresses, `step` apart, against `target`; `beside` that of 200 hosts of
-        198.18.10.0/24.
+        198.18.10.0/24. With several `targets`, all packets of one port go to that many hosts, from the target on.
 
         `bystanders` is the load of hosts that are on no list: the addresses next to every fifth attacker's, of which
         `draw` moves every fourth to another before the next attacker's, and hosts next to the lists and elsewhere.
@@ -81,7 +82,7 @@ class Mix:
             ("prefixed", inside, prefixed, TARGET),
             ("excepted", [PREFIXED + EXCEPTED + 256 * turn for turn in range(PREFIXES)], excepted, TARGET),
         ]
-        streams = [stream(name, hosts, load, size, to) for name, hosts, load, to in groups if load]
+        streams = [stream(name, hosts, load, size, spaced(to, targets, 1)) for name, hosts, load, to in groups if load]
         if others:
             streams += different(chance, "attack", (UDP, TCP, ICMP), listed + inside, others, size)
             if firewall:
@@ -158,16 +159,17 @@ def moved(draw, hosts, step):
     return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
 
 
-def stream(name, sources, load, size, target):
-    """A continuous stream from these addresses to `target`."""
+def stream(name, sources, load, size, targets):
+    """A continuous stream from these addresses to the targets in turn."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src="198.18.0.9", dst=target) / UDP(sport=1025, dport=PORT, chksum=0)
+    headers = Ether() / IP(src="198.18.0.9", dst=str(IPv4Address(targets[0]))) / UDP(sport=1025, dport=PORT, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     stride = strides(len(sources))
     # Not in order: sources at the end of a list of rules cost more, and every part of the traffic should have its
     # share of both ends.
     visited = [sources[turn * stride % len(sources)] for turn in range(len(sources))]
-    vm = STLScVmRaw([*field("IP.src", visited), STLVmFixIpv4(offset="IP")])
+    program = [*field("IP.src", visited), *(field("IP.dst", targets) if len(targets) > 1 else [])]
+    vm = STLScVmRaw([*program, STLVmFixIpv4(offset="IP")])
     return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=load * ONE))
 
 
