@@ -17,7 +17,7 @@ from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.case import Case
-from fwlab.model.declared import Identifier, Strict
+from fwlab.model.declared import Identifier, Strict, first_fault
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -149,9 +149,7 @@ def _declared(project: Project, lab: Lab) -> list[Comparison]:
     try:
         return _ROWS.validate_python(read_yaml_file(path, name))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BadInput(f"{name}: {where}: {first['msg']}", f"fix {name}") from error
+        raise BadInput(f"{name}: {first_fault(error)}", f"fix {name}") from error
 
 
 def _undeclared(lab: Lab, known: set[tuple[str, str | None]]) -> Iterator[Comparison]:

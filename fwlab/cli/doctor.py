@@ -4,8 +4,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.environment import libvirt_uri
-from fwlab.host.hardware_probe import probe_hardware
+from fwlab.host.hardware_probe import Finding, probe_hardware
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.memory import memory_left
 from fwlab.host.nics import Devices, Ip
@@ -38,20 +38,6 @@ from fwlab.testbed.throttle import try_throttling
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", PACKER, "mmdebstrap", "ssh", "xorriso")
 #: Only a host that builds the boxes needs these.
 BUILDING = (PACKER, "mmdebstrap")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was examined: what was found (`says`), and the next command if it is not ok.
-
-    `required`: without it, nothing can be measured on the testbed and the links that would be used.
-    """
-
-    item: str
-    ok: bool
-    says: str
-    next: str = ""
-    required: bool = True
 
 
 def doctor(
@@ -77,8 +63,7 @@ def doctor(
         _host_class(project),
     ]
     kvm = kvm_works(again=probe)
-    probes = probe_hardware(Devices(), Ip(), kvm)
-    findings += [Finding(one.item, one.ok, one.says, one.next, False) for one in probes]
+    findings += probe_hardware(Devices(), Ip(), kvm)
     testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
     ready = all(f.ok for f in findings if f.required)
     if as_json:
@@ -142,15 +127,23 @@ def _libvirt(project: Project) -> Finding:
     )
 
 
-def _images(project: Project) -> Finding:
+def _found(item: str, says: Callable[[], str]) -> Finding:
+    """What is found, or the error of looking."""
     try:
+        return Finding(item, True, says())
+    except (BadInput, CannotMeasure) as error:
+        return Finding(item, False, error.message, error.hint)
+
+
+def _images(project: Project) -> Finding:
+    def says() -> str:
         images = built_boxes(project)
-    except CannotMeasure as error:
-        return Finding("boxes", False, error.message, error.hint)
-    if old := outdated(project.root, images, images):
-        return Finding("boxes", False, f"{', '.join(old)}: built from other files than are here now", "make boxes")
-    kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
-    return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
+        if old := outdated(project.root, images, images):
+            raise CannotMeasure(f"{', '.join(old)}: built from other files than are here now", "make boxes")
+        kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
+        return f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}"
+
+    return _found("boxes", says)
 
 
 def _links(project: Project) -> list[Finding]:
@@ -174,13 +167,13 @@ def _links(project: Project) -> list[Finding]:
 def _host_file(project: Project, topology: Topology) -> list[Finding]:
     """host.yml if there is one, and what is still changed on this host."""
     findings = []
+
+    def says() -> str:
+        file = load_host_file(project, topology)
+        return f"macvtap for {_named(file.macvtap)}; sriov for {_named(file.sriov)}"
+
     if host_file_path(project).exists():
-        try:
-            file = load_host_file(project, topology)
-            said = f"macvtap for {_named(file.macvtap)}; sriov for {_named(file.sriov)}"
-            findings.append(Finding(NAME, True, said))
-        except BadInput as error:
-            findings.append(Finding(NAME, False, error.message, error.hint))
+        findings.append(_found(NAME, says))
     links = HostLinks(project, topology)
     for lab in links.labs():
         lost = links.lost(lab)
@@ -197,11 +190,12 @@ def _named(links: Iterable[str]) -> str:
 def _throttling(project: Project) -> Finding:
     """The DUT is throttled through ptrace, which some distributions forbid. It is tried on a QEMU without a machine."""
     emulator = qemu_traceable(project.root) if os.getuid() else "qemu-system-x86_64"
-    try:
+
+    def says() -> str:
         try_throttling(emulator)
-    except CannotMeasure as error:
-        return Finding("throttling the DUT", False, error.message, error.hint)
-    return Finding("throttling the DUT", True, "allowed")
+        return "allowed"
+
+    return _found("throttling the DUT", says)
 
 
 def _memory(project: Project) -> Finding:
@@ -211,11 +205,12 @@ def _memory(project: Project) -> Finding:
 
 def _host_class(project: Project) -> Finding:
     """The calibration of this checkout, which only the real testbed uses. A run says whether it still holds."""
-    try:
+
+    def says() -> str:
         found = load_host_class(project)
-    except BadInput as error:
-        return Finding("host class", False, error.message, error.hint)
-    if found is None:
-        return Finding("host class", True, "not calibrated, which matters on the real testbed only")
-    ceiling = f"the generator sends {found.ceiling / 1e3:,.1f} kpps over {found.setup.link}"
-    return Finding("host class", True, f"{found.name}, calibrated {found.measured.date()}: {ceiling}")
+        if found is None:
+            return "not calibrated, which matters on the real testbed only"
+        ceiling = f"the generator sends {found.ceiling / 1e3:,.1f} kpps over {found.setup.link}"
+        return f"{found.name}, calibrated {found.measured.date()}: {ceiling}"
+
+    return _found("host class", says)

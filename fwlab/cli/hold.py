@@ -18,6 +18,7 @@ from fwlab.cli.options import (
     TestbedName,
     Verbose,
     run_context,
+    with_playable_traffic,
 )
 from fwlab.cli.output import plain
 from fwlab.generator.selection import AUTO
@@ -28,8 +29,6 @@ from fwlab.measure.plan import (
     chosen_cases,
     chosen_exercises,
     known_cases,
-    reject_unplayable_traffic,
-    with_able_engine,
     work_spec,
 )
 from fwlab.measure.session import open_session
@@ -59,8 +58,7 @@ def hold_command(
     """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
     spec = held_spec(context, choose_held(context.lab, name))
-    context = with_able_engine(context, [spec.traffic])
-    reject_unplayable_traffic(context, [spec.traffic])
+    context = with_playable_traffic(context, [spec])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         tell(StepStarted(f"loading {spec.id}"))

@@ -42,6 +42,7 @@ from fwlab.cli.options import (
     Trials,
     Verbose,
     run_context,
+    with_playable_traffic,
 )
 from fwlab.cli.output import plain
 from fwlab.cli.perf_profile import profile_command
@@ -57,8 +58,6 @@ from fwlab.measure.plan import (
     case_specs,
     cases_of_part,
     chosen_exercises,
-    reject_unplayable_traffic,
-    with_able_engine,
     work_spec,
 )
 from fwlab.measure.saved_runs import latest_run, load_run, report_folder, reports_folder, runs_of_other_systems
@@ -121,8 +120,7 @@ def run_command(
     check_writable(folder)
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
     specs = modelled_specs(core, case_specs(context, cases, trials, quick=quick, also=also or []))
-    context = with_able_engine(context, [spec.traffic for spec in specs])
-    reject_unplayable_traffic(context, (spec.traffic for spec in specs))
+    context = with_playable_traffic(context, specs)
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
@@ -155,8 +153,7 @@ def check_command(
     bases = [case_spec(context, case, trials) for case in base_cases(context.lab, exercises)]
     folder = reports_folder(context.project, lab) / "check"
     check_writable(folder)
-    context = with_able_engine(context, [spec.traffic for spec in [*bases, *specs]])
-    reject_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
+    context = with_playable_traffic(context, [*bases, *specs])
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:

@@ -2,6 +2,7 @@
 """Arguments and options that several commands share."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from fwlab.generator.selection import choose as choose_engine
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.drawn import seed_or_new
 from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
@@ -161,3 +164,11 @@ def run_context(
         core=core,
         untrusted=untrusted,
     )
+
+
+def with_playable_traffic(context: RunContext, specs: Iterable[MeasurementSpec]) -> RunContext:
+    """The context with an engine that can play what these play. Raises BadInput for traffic that none can."""
+    traffic = [spec.traffic for spec in specs]
+    context = with_able_engine(context, traffic)
+    reject_unplayable_traffic(context, traffic)
+    return context

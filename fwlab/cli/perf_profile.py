@@ -25,11 +25,11 @@ from fwlab.cli.options import (
     Trials,
     Verbose,
     run_context,
+    with_playable_traffic,
 )
 from fwlab.cli.output import print_json
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
-from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
@@ -75,8 +75,7 @@ def profile_command(
     [spec] = modelled_specs(core, [dataclasses.replace(spec, metrics=[MAIN_METRIC], sampled=True)])
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
-    context = with_able_engine(context, [spec.traffic])
-    reject_unplayable_traffic(context, [spec.traffic])
+    context = with_playable_traffic(context, [spec])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         if own:  # it may break the DUT, so the DUT's state is saved first

@@ -13,7 +13,7 @@ import functools
 import signal
 import sys
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -35,14 +35,6 @@ _ENGINE = pytest.StashKey["Engine"]()
 _ENDS = pytest.StashKey[set[str]]()
 #: The files of an instructor's and of labs' own tests: their lab, and how its workers call them.
 _OWN_TESTS = pytest.StashKey[dict[str, tuple[str, str]]]()
-
-
-@dataclass(frozen=True)
-class CheckAt:
-    """A check by its index in the exercise; its name becomes part of the test's name."""
-
-    index: int
-    name: str
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -205,6 +197,7 @@ def _own_rows(metafunc: pytest.Metafunc) -> None:
 
 
 def _rows(metafunc: pytest.Metafunc, lab_id: str, lab: Lab) -> list[tuple[Any, ...]]:
+    from fwlab.grading.checks import CheckAt
     from fwlab.measure.plan import chosen_cases
     from fwlab.model.verdict import Outcome
 

@@ -28,7 +28,7 @@ from fwlab.traffic.varied import varied
 
 #: The link into which the generator sends, and that by which the DUT sends on to the sink.
 FIRST_LINK, LAST_LINK = "generator-dut", "dut-sink"
-#: Maximum number of plays in memory, some 30 MB each. No lab has more, so a class builds each of them once.
+#: Maximum number of plays in memory, 5 to 45 MB each. No lab has more, so a class builds each of them once.
 MAX_PLAYS = 12
 #: Packets that Linux takes from a ring at once (NAPI_POLL_WEIGHT), so the room that there is for others afterwards.
 BURST = 64

@@ -8,16 +8,13 @@ cost. Here the number of files and their sizes are bounded, by what is read and 
 import gzip
 import hashlib
 import os
-import shutil
 import stat
 import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -67,8 +64,8 @@ class Unreadable(BadInput):
     """An archive, or something in it, cannot be unpacked. It costs only the student who handed it in."""
 
 
-#: One entry of an archive: its name, and what opens it; None for a folder.
-Member = tuple[str, Callable[[], IO[bytes]] | None]
+#: One entry of an archive: its name, and its contents; None for a folder.
+Member = tuple[str, IO[bytes] | None]
 
 
 def is_archive(name: str) -> bool:
@@ -116,7 +113,7 @@ def _of_zip(archive: Path) -> Iterator[Member]:
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _special(name)
             is_folder = name.endswith(("/", "\\")) or info.external_attr & _DOS_FOLDER or kind == stat.S_IFDIR
-            yield name, None if is_folder else partial(packed.open, info)
+            yield name, None if is_folder else packed.open(info)
 
 
 def _name_in_zip(info: zipfile.ZipInfo) -> str:
@@ -132,14 +129,7 @@ def _of_tar(archive: Path) -> Iterator[Member]:
         for info in packed:
             if not (info.isdir() or (info.isreg() and not info.issparse() and info.size >= 0)):
                 raise _special(info.name)
-            yield info.name, None if info.isdir() else partial(_opened, packed, info)
-
-
-def _opened(packed: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    file = packed.extractfile(info)
-    if file is None:
-        raise _special(info.name)
-    return file
+            yield info.name, packed.extractfile(info)  # None for a folder
 
 
 def _special(name: str) -> Unreadable:
@@ -150,18 +140,18 @@ def _write(members: Iterator[Member], folder: Path, limits: Limits, packed: int)
     """Write the members, each new name once. `packed` is the size of the archive."""
     known: dict[str, tuple[PurePosixPath, bool]] = {}
     total = 0
-    for number, (name, opens) in enumerate(members, 1):
+    for number, (name, source) in enumerate(members, 1):
         if number > limits.members:
             raise Unreadable(f"more than {limits.members} files and folders", "hand in the rulesets alone")
         path = _path(name, shorten=limits is EXPORT)
         if path is None:
             continue
         # In the export of a class, one student's names are no reason to refuse the others.
-        _claim(path, known, is_folder=opens is None, folded=limits is not EXPORT)
+        _claim(path, known, is_folder=source is None, folded=limits is not EXPORT)
         target = folder / path
-        (target if opens is None else target.parent).mkdir(parents=True, exist_ok=True)
-        if opens is not None:
-            with closing(opens()) as source:
+        (target if source is None else target.parent).mkdir(parents=True, exist_ok=True)
+        if source is not None:
+            with source:
                 total = _copy(source, target, printable(path), limits, total, packed)
 
 
@@ -223,8 +213,3 @@ def _shortened(name: str) -> str:
         return name
     head, tail = (part.decode(errors="ignore") for part in (data[:180], data[-40:]))
     return f"{head}{hashlib.sha256(data).hexdigest()[:8]}{tail}"
-
-
-def discard(folder: Path) -> None:
-    """Remove what was unpacked, whatever the modes of its files."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,7 @@
 The plugin (cli/pytest_plugin.py) gives them their parameters.
 """
 
-from typing import Protocol
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,10 +16,12 @@ from fwlab.model.printable import printable_lines
 from fwlab.model.verdict import Outcome
 
 
-class CheckAt(Protocol):
-    """A check by its index in the exercise."""
+@dataclass(frozen=True)
+class CheckAt:
+    """A check by its index in the exercise; its name becomes part of the test's name."""
 
     index: int
+    name: str
 
 
 def require(result: Result) -> None:

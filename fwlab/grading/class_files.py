@@ -8,9 +8,9 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -31,7 +31,6 @@ from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable, printable_lines
 from fwlab.model.results import Run
-from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.student.progress import FILE as PROGRESS_FILE
@@ -52,7 +51,7 @@ def marks_csv(grading: Grading) -> str:
         exercise = grading.exercises.get(work.exercise)
         passed = sum(check.outcome is Outcome.PASS for check in work.checks)
         checks = len(work.checks) or (len(exercise.checks) if exercise is not None else 0)
-        mark = counted(exercise is not None and exercise.further)
+        mark = "further" if exercise is not None and exercise.further else "core"
         rows.append([work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark])
     return _csv(MARKS_COLUMNS, rows)
 
@@ -72,19 +71,10 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def counted(further: bool) -> str:
-    """The last column: whether an exercise is part of the mark."""
-    return "further" if further else "core"
-
-
 def harmless(text: str) -> str:
     """The text as one line that no spreadsheet takes for a formula; it may quote a student's file."""
     line = printable(" ".join(text.split()), MAX_REASON)
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-
-
-#: Units that say nothing behind a number.
-_PLAIN = ("ratio", "count")
 
 
 def junit(grading: Grading) -> str:
@@ -97,7 +87,7 @@ def junit(grading: Grading) -> str:
             counts["tests"] += 1
             if check is None or check.outcome is Outcome.INCONCLUSIVE:
                 counts["skipped"] += 1
-                reason = check.text if check else work.missing or "not graded yet"
+                reason = check.text if check else work.missing or NOT_YET
                 ElementTree.SubElement(case, "skipped", message=_line(reason))
             elif check.outcome is Outcome.FAIL:
                 counts["failures"] += 1
@@ -153,7 +143,7 @@ def results_json(grading: Grading, course: Course, grade: Grade) -> str:
 def explained(work: WorkMark) -> list[str]:
     """A work in words, a line for each check."""
     if not work.checks:
-        return [work.missing or "not graded yet"]
+        return [work.missing or NOT_YET]
     return [*(f"{check.check}: {check.outcome}: {check.text}" for check in work.checks), *work.remarks]
 
 
@@ -178,7 +168,7 @@ def _figure(value: float, check: CheckMark) -> str:
     if check.relative_to:
         return f"{_digits(value)} of {check.relative_to}"
     unit = METRICS[check.metric].unit if check.metric in METRICS else ""
-    return _digits(value) if unit in ("", *_PLAIN) else f"{_digits(value)} {unit}"
+    return _digits(value) if unit in ("", "ratio", "count") else f"{_digits(value)} {unit}"
 
 
 def _digits(value: float) -> str:
@@ -321,9 +311,6 @@ def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
     return _csv(["student", *labs, "total"], rows)
 
 
-Write = Callable[[Path, str], object]
-
-
 def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
     """The similar submissions of the class, exercise by exercise."""
     pairs: list[Pair] = []
@@ -335,7 +322,7 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
         for work in own:
             start = json.dumps(work.exercise.parameters)  # individual tasks differ in their start
             if start not in starts:
-                starts[start] = statements(_texts(partial(_start, context, work.exercise)))
+                starts[start] = _of_start(context, work.exercise)
             assert work.handed_in is not None  # noqa: S101 - see above
             texts = [data.decode(errors="replace") for _, data in work.handed_in.again()]
             said[work.who] = statements(texts) - starts[start]
@@ -344,44 +331,41 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
     return pairs
 
 
-def _start(context: RunContext, exercise: Exercise) -> list[RulesetFile]:
-    return lab_ruleset(context.lab.folder / "rulesets" / exercise.id / "start", exercise.parameters, context.topology)
-
-
-def _texts(read: Callable[[], Sequence[RulesetFile]]) -> list[str]:
-    """The texts of a ruleset; none if it is not one."""
+def _of_start(context: RunContext, exercise: Exercise) -> frozenset[str]:
+    """The statements of the exercise's start; none if it is no ruleset."""
+    folder = context.lab.folder / "rulesets" / exercise.id / "start"
     try:
-        return [file.text for file in read()]
+        return statements(file.text for file in lab_ruleset(folder, exercise.parameters, context.topology))
     except FwlabError:
-        return []
+        return frozenset()
 
 
-def write_class(grading: Grading, course: Course, folder: Path, write: Write = write_atomically) -> None:
+def write_class(grading: Grading, course: Course, folder: Path) -> None:
     """Write everything that follows from the record: grades, grade books and pages."""
     grades = grade_class(grading, course)
-    files: Mapping[str, str] = {
+    files = {
         "grades.csv": grades_csv(grading, course),
         "junit.xml": junit(grading),
         "similarity.csv": similarity_csv(grading.similar),
         "class.html": class_page(grading, course, grades, grading.similar),
     }
     for name, text in files.items():
-        write(folder / name, text)
+        write_atomically(folder / name, text)
     for grade in grades:
         own = folder / "students" / grade.student.id
-        write(own / "index.html", student_page(grading, course, grade))
-        write(own / "results.json", results_json(grading, course, grade))
+        write_atomically(own / "index.html", student_page(grading, course, grade))
+        write_atomically(own / "results.json", results_json(grading, course, grade))
 
 
-def write_merged(folders: Sequence[Path], output: Path, course: Course, write: Write = write_atomically) -> Record:
+def write_merged(folders: Sequence[Path], output: Path, course: Course) -> Record:
     """Write the merged record, its marks, grades and pages. Raises BadInput."""
     if (output / FILE).exists():
         raise BadInput(f"{output} holds a grading already", "name a new folder")
     record = merged(folders)
     grading = record.grading()
-    write(output / "marks.csv", marks_csv(grading))
-    write_class(grading, course, output, write)
-    write(output / FILE, record.lines().decode())  # last: only what is complete counts as a grading
+    write_atomically(output / "marks.csv", marks_csv(grading))
+    write_class(grading, course, output)
+    write_atomically(output / FILE, record.lines().decode())  # last: only what is complete counts as a grading
     return record
 
 

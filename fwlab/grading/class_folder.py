@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.yaml_files import yaml_in
-from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
+from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, is_archive, is_packed, stem, unpack
 from fwlab.grading.confined import confined_result
 from fwlab.grading.lab_rulesets import RIGHT, WRONG
 from fwlab.measure.plan import PARTS
@@ -128,12 +129,8 @@ MAX_METADATA = 32 << 20
 MAX_PEOPLE = 20
 
 
-@dataclass(frozen=True)
-class Submitters:
-    """Who handed in one submission, and when."""
-
-    names: str = ""
-    created_at: datetime | None = None
+#: Who handed in one submission, and when in ISO 8601, if that is known.
+Submitters = tuple[str, str | None]
 
 
 def read_metadata(path: Path) -> dict[str, Submitters]:
@@ -145,12 +142,11 @@ def read_metadata(path: Path) -> dict[str, Submitters]:
         return {}
     size, hint = path.stat().st_size, "export the submissions again, or remove the file"
     found = confined_result(lambda: _people_in(path), size, printable(path.name), hint)
-    return {key: Submitters(names, at and datetime.fromisoformat(at)) for key, (names, at) in found.items()}
+    return {submission: (names, at) for submission, (names, at) in found.items()}
 
 
-def _people_in(path: Path) -> dict[str, tuple[str, str | None]]:
-    """By submission, the names and the time, as JSON has it."""
-    name = printable(path.name)
+def _people_in(path: Path) -> dict[str, Submitters]:
+    name, hint = printable(path.name), "export the submissions again, or remove the file"
     try:
         with path.open("rb") as file:
             data = file.read(MAX_METADATA + 1)
@@ -158,13 +154,13 @@ def _people_in(path: Path) -> dict[str, tuple[str, str | None]]:
         raise BadInput(f"{name}: {error.strerror}", "export the submissions again") from error
     if len(data) > MAX_METADATA:
         raise BadInput(f"{name}: more than {MAX_METADATA >> 20} MiB", "export the submissions again")
-    read = yaml_in(data, name, "export the submissions again, or remove the file", any_tag=True)
+    read = yaml_in(data, name, hint, any_tag=True)
     if not isinstance(read, Mapping):
-        raise BadInput(f"{name}: not a mapping of submissions", "export the submissions again, or remove the file")
+        raise BadInput(f"{name}: not a mapping of submissions", hint)
     return {str(key): _submitters(entry) for key, entry in read.items() if isinstance(entry, Mapping)}
 
 
-def _submitters(entry: Mapping[Any, Any]) -> tuple[str, str | None]:
+def _submitters(entry: Mapping[Any, Any]) -> Submitters:
     listed = entry.get(":submitters")
     people = [person for person in listed if isinstance(person, Mapping)] if isinstance(listed, list) else []
     names = "; ".join(
@@ -193,11 +189,9 @@ def _time_in(value: object) -> datetime | None:
 
 
 #: Files that some version of pytest reads as its configuration, or runs.
-CONFIGURATION = frozenset(
-    {
-        *(f"{dot}pytest.{kind}" for dot in ("", ".") for kind in ("ini", "toml")),
-        *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py", "conftest.py"),
-    }
+CONFIGURATION = (
+    *(".pytest.ini", ".pytest.toml", "conftest.py", "pyproject.toml", "pytest.ini", "pytest.toml"),
+    *("setup.cfg", "setup.py", "tox.ini"),
 )
 _WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
 #: The folder of a student's archive while it is unpacked.
@@ -266,7 +260,7 @@ def class_at(path: Path, scratch: Path) -> Iterator[Path]:
         confined_result(unpacked, path.stat().st_size, shown(path), hint)
         yield inside
     finally:
-        discard(inside)
+        shutil.rmtree(inside, ignore_errors=True)
 
 
 def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambda _: None) -> list[Student]:
@@ -310,11 +304,12 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
 def _student(having: list[tuple[Owner, Path]], metadata: dict[str, Submitters]) -> Student:
     """One student, of whom are all these entries."""
     owners, paths = [owner for owner, _ in having], tuple(path for _, path in having)
-    who = metadata.get(paths[0].name, Submitters())
+    names, at = metadata.get(paths[0].name, ("", None))
     refused = _why_not_read(paths)
     if len(having) > 1 and not (all(owner.of_several for owner in owners) and len({o.name for o in owners}) == 1):
         refused = f"{' and '.join(printable(path.name) for path in paths[:3])} are both of {owners[0].id}"
-    return Student(owners[0].id, paths, who.names or owners[0].name, who.created_at, refused)
+    handed_in = datetime.fromisoformat(at) if at else None
+    return Student(owners[0].id, paths, names or owners[0].name, handed_in, refused)
 
 
 def _why_not_read(paths: Sequence[Path]) -> str | None:
@@ -350,7 +345,7 @@ def _entries(folder: Path, named: Path) -> list[Path]:
 
 
 def _reject_configuration(folder: Path, named: Path) -> None:
-    for name in sorted(CONFIGURATION):
+    for name in CONFIGURATION:
         if os.path.lexists(folder / name) and not (folder / name).is_dir():
             raise BadInput(
                 f"{shown(named / name)}: pytest could take this file for its configuration and run code from it",
@@ -392,7 +387,7 @@ def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> I
     except OSError as error:
         raise Unreadable(f"{error.strerror or type(error).__name__}", "hand it in again") from error
     finally:
-        discard(inside)
+        shutil.rmtree(inside, ignore_errors=True)
 
 
 def _home(folder: Path, exercises: Sequence[str]) -> Path | None:

@@ -197,11 +197,6 @@ class Cluster:
         if self._here is not None:
             self._here.report_here = lambda said: listener(_message(said))
 
-    @property
-    def alone(self) -> bool:
-        """Whether the one worker is in this process."""
-        return self._here is not None
-
     def require_scheduler(self) -> None:
         """Raises CannotMeasure if the scheduler is gone. Dask has tried to reach it again for ten seconds by then."""
         if self._client.status in ("closing", "closed"):

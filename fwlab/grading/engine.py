@@ -155,7 +155,7 @@ class Engine:
         for note in self.plan.notes:
             self.tell(note)
         for lab, chosen in works.items():
-            self.labs[lab] = self._begun(lab, chosen)
+            self._begin_lab(lab, chosen)
 
     def close(self) -> None:
         """Release the machines and write everything, even if one of them fails. Once."""
@@ -366,7 +366,7 @@ class Engine:
 
     # -- tasks and marks --
 
-    def _begun(self, lab: str, chosen: Sequence[Work]) -> _Lab:
+    def _begin_lab(self, lab: str, chosen: Sequence[Work]) -> None:
         """The record, with what is known without a machine, and a task for each student who has something to grade."""
         context, options = self.plan.contexts[lab], self.plan.options
         whole = context.lab.whole
@@ -402,7 +402,6 @@ class Engine:
             run = earlier.run()
             state.agreed = Conditions.of(run) if run else None
         self._fill(lab, kept=earlier is not None)
-        return state
 
     def _earlier(self, lab: str, begun: Begun) -> tuple[Record | None, str]:
         """The record to go on with, or why there is none. Raises BadInput for a file that is no record."""

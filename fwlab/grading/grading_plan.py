@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What one grading covers: labs and works. Made and checked before any machine starts."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fwlab.checkout.project import Project, is_measured, lab_ids
@@ -83,7 +83,6 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         reject_unknown(course, context.lab, str(options.course))
     if options.workers > 1 and not options.force_workers:
         reject_too_many(project, options.workers)
-    plan = GradingPlan(project, contexts, {}, course=course, options=options)
     submissions = Submissions() if options.submissions is not None else None
     works = {name: _works(context, options, submissions, course) for name, context in contexts.items()}
     for name, context in contexts.items():
@@ -93,9 +92,8 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         contexts[name] = with_able_engine(context, traffics)
         reject_unplayable_traffic(contexts[name], traffics)
     elsewhere = {name: reason for name, context in contexts.items() if (reason := _elsewhere(context))}
-    odd = tuple(submissions.odd) if submissions is not None else ()
-    found = replace(plan, works=works, submissions=submissions, elsewhere=elsewhere)
-    return replace(found, contexts=contexts, notes=(*plan.notes, *odd))
+    notes = tuple(submissions.odd) if submissions is not None else ()
+    return GradingPlan(project, contexts, works, submissions, elsewhere, course, notes, options)
 
 
 def _reject_workers(options: GradingOptions) -> None:

@@ -225,8 +225,8 @@ class Begun(Frozen):
         return None if self.exercises == other.exercises else "the checks are not the same"
 
 
-Entry = Begun | StudentRecord | Machines | WorkMark | Similar
-_ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="entry")])
+Entry = StudentRecord | Machines | WorkMark | Similar
+_ENTRY: TypeAdapter[Begun | Entry] = TypeAdapter(Annotated[Begun | Entry, Field(discriminator="entry")])
 
 
 class Grading(Frozen):
@@ -299,8 +299,6 @@ class Record:
                 self.works[entry.key] = entry
             case Similar():
                 self.similar = list(entry.pairs)
-            case Begun():
-                raise ValueError("a second grading begins")
 
     def run_of(self, work: WorkMark) -> Run | None:
         """The run of the machines on which a work was measured; of any, if nothing was measured."""
@@ -343,7 +341,7 @@ class Record:
                 yield known if known is not None and known.content == content else empty
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: Begun | Entry) -> bytes:
     return entry.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -369,7 +367,7 @@ def read_record(folder: Path) -> Record:
     return record
 
 
-def _read(where: str, line: bytes) -> Entry:
+def _read(where: str, line: bytes) -> Begun | Entry:
     try:
         return _ENTRY.validate_json(line)
     except ValidationError as error:

@@ -45,15 +45,10 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?P<target>[^)\s]+)\)\n?")
 
 
-def bundle_name(lab_ids: list[str], every: bool) -> str:
-    """The name of the archive, and of the folder in it: of one lab, or of all."""
-    return f"fwlab-{'labs' if every else '-'.join(lab_ids)}"
-
-
 def write_bundle(project: Project, lab_ids: list[str], folder: Path, *, every: bool = False) -> Path:
     """Write the archive of these labs into `folder`; its path. Raises BadInput for an unknown lab, or without git."""
     labs = [load_lab(project, lab_id) for lab_id in lab_ids]
-    name = bundle_name(lab_ids, every)
+    name = f"fwlab-{'labs' if every else '-'.join(lab_ids)}"
     return write_atomically(folder / f"{name}.tar.gz", archive(name, bundle_files(project, labs)))
 
 

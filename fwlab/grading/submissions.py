@@ -7,6 +7,7 @@ them. The copies are in a temporary folder: a class may hand in more than fits i
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fwlab.grading.archives import Unreadable, discard
+from fwlab.grading.archives import Unreadable
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
 from fwlab.grading.confined import NoRoom, Tell, run_confined
 from fwlab.measure.context import RunContext
@@ -140,7 +141,7 @@ def read(
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
     report = run_confined(partial(_copy, list(known.values()), student, submissions, further))
-    discard(submissions.scratch / INSIDE)  # a child that was ended left it behind
+    shutil.rmtree(submissions.scratch / INSIDE, ignore_errors=True)  # a child that was ended left it behind
     why = None if report.limit is None else BadInput(f"{student.source}: {report.limit}", _HINT)
     found: dict[str, HandedIn] = {}
     for value in report.values:

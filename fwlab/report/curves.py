@@ -80,11 +80,7 @@ def _published(placed: Iterable[tuple[float, Row]], base: Figure | None) -> tupl
     if base is None:
         return ()
     return tuple(
-        PublishedPoint(x, p.ratio * base.median, p.source)
-        for x, row in placed
-        for metric in row.metrics
-        for p in metric.published
-        if p.ratio
+        PublishedPoint(x, p.ratio * base.median, p.source) for x, row in placed for p in row.published if p.ratio
     )
 
 

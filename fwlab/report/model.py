@@ -86,48 +86,31 @@ def build_model(lab: Lab, run: Run, others: Sequence[Run] | None = None) -> Repo
     lab = lab.whole
     order = lab.needs.systems
     runs = sorted([run, *(others or [])], key=lambda one: order.index(one.dut.system) if one.dut.system in order else 0)
-    parts = [_part(on_system(lab, one.dut.system), one) for one in runs]
-    plotted = {
-        name: tuple(curve for part in parts for curve in part.curves.get(name, ()))
-        for name, metric in METRICS.items()
-        if metric.display.caption
-    }
+    cases, exercises, bases, survival = list[Row](), list[Row](), list[Baseline](), list[SurvivalTable]()
+    plotted = {name: list[Curve]() for name, metric in METRICS.items() if metric.display.caption}
+    for one in runs:
+        own = on_system(lab, one.dut.system)
+        base = baselines(own, one)
+        rows = case_rows(own, one, base)
+        cases += rows
+        exercises += exercise_rows(own, one, base)
+        bases.append(Baseline(own.baseline, base.get(MAIN_METRIC)))
+        survival += survival_tables(own, rows)
+        for name, found in plotted.items():
+            found += curves(own, rows, base, name)
     notes = dict.fromkeys(note for one in runs for note in (formatting.caution(one.testbed), one.testbed.note) if note)
     return ReportModel(
         lab=lab,
         run=run,
         runs=tuple(runs),
-        cases=tuple(row for part in parts for row in part.cases),
-        exercises=tuple(row for part in parts for row in part.exercises),
-        baselines=tuple(part.baseline for part in parts),
-        curves=MappingProxyType(plotted),
+        cases=tuple(cases),
+        exercises=tuple(exercises),
+        baselines=tuple(bases),
+        curves=MappingProxyType({name: tuple(found) for name, found in plotted.items()}),
         crossovers=crossovers(lab, plotted.get(MAIN_METRIC, ())),
-        survival=tuple(table for part in parts for table in part.survival),
-        load_tables=load_tables(row for part in parts for row in part.cases),
+        survival=tuple(survival),
+        load_tables=load_tables(cases),
         notes=(*notes, *([] if others is None else _not_measured(lab, runs))),
-    )
-
-
-@dataclass(frozen=True)
-class _Part:
-    """What one run brings to the report."""
-
-    cases: tuple[Row, ...]
-    exercises: tuple[Row, ...]
-    baseline: Baseline
-    curves: dict[str, tuple[Curve, ...]]
-    survival: tuple[SurvivalTable, ...]
-
-
-def _part(lab: Lab, run: Run) -> _Part:
-    bases = MappingProxyType(dict(baselines(lab, run)))
-    cases = case_rows(lab, run, bases)
-    return _Part(
-        cases=cases,
-        exercises=exercise_rows(lab, run, bases),
-        baseline=Baseline(lab.baseline, bases.get(MAIN_METRIC)),
-        curves={name: curves(lab, cases, bases, name) for name, metric in METRICS.items() if metric.display.caption},
-        survival=survival_tables(lab, cases),
     )
 
 

@@ -89,6 +89,11 @@ class Row:
         """The case's or exercise's id."""
         return self.measured.id
 
+    @property
+    def published(self) -> list[Published]:
+        """What the sources printed as a ratio, of any metric."""
+        return [p for metric in self.metrics for p in metric.published if p.ratio is not None]
+
     def of(self, metric: str) -> MetricRow | None:
         """The row of the metric of this name, if it has a figure."""
         return next((m for m in self.metrics if m.metric.name == metric and m.figure), None)

@@ -38,12 +38,14 @@ class SurvivalTable:
         return f"{share}under an attack of {self.attack_load:g} times the capacity of {baseline}, by {self.parameter}"
 
 
+#: The fields of a SurvivalTable before its rows.
+_Loads = tuple[str | None, float | None, float | None, str, tuple[str, ...]]
+
+
 def survival_tables(lab: Lab, rows: Iterable[Row]) -> tuple[SurvivalTable, ...]:
     """A table for each group of sweeps that share class, loads, parameter and values; empty without survival."""
     by_id = {row.id: row for row in rows}
-    tables: dict[
-        tuple[str | None, float | None, float | None, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]
-    ] = {}
+    tables: dict[_Loads, list[tuple[str, tuple[str, ...]]]] = {}
     for sweep in lab.sweeps:
         measured = [by_id.get(case.id) for case in sweep.cases()]
         if METRICS[sweep.metric].of_baseline and any(measured):

@@ -92,7 +92,7 @@ def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | No
     """What the authors measured of the reference, and where it is kept; None if that is not here."""
     metric = METRICS[exercise.predict.metric]
     for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
-        with contextlib.suppress(BadInput, AttributeError):  # another kind of document
+        with contextlib.suppress(BadInput):  # another kind of document
             run = load_run(path, lab.id)
             of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)
             for measured in of_reference:

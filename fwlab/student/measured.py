@@ -20,12 +20,10 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.systems import several
 
-STEM = "measured"
-
 
 def measured_path(project: Project, lab: Lab, system: str) -> Path:
     """The file; a lab for several systems has one of each."""
-    name = f"{STEM}-{system}.json" if several(lab) else f"{STEM}.json"
+    name = f"measured-{system}.json" if several(lab) else "measured.json"
     return reports_folder(project, lab.id) / name
 
 
@@ -35,10 +33,10 @@ def keep_cases(project: Project, lab: Lab, run: Run) -> None:
     A case whose figure is in doubt, or whose ruleset was refused, replaces none.
     """
     path = measured_path(project, lab, run.dut.system)
-    try:
-        before: list[Measured] = _comparable(load_run(path, lab.id), run)
-    except BadInput:  # there is none yet, or it is damaged: start over
-        before = []
+    before: list[Measured] = []
+    with suppress(BadInput):  # there is none yet, or it is damaged: start over
+        earlier = load_run(path, lab.id)
+        before = earlier.cases if _conditions(earlier) == _conditions(run) else []
     good = [case for case in run.cases if not (case.problems or case.unsaturated or case.refused)]
     new = {case.id for case in good}
     cases = [*(case for case in before if case.id not in new), *good]
@@ -46,13 +44,9 @@ def keep_cases(project: Project, lab: Lab, run: Run) -> None:
     write_atomically(path, kept.model_dump_json(indent=1) + "\n")
 
 
-def _comparable(before: Run, run: Run) -> list[Measured]:
-    """Earlier cases, if they were measured on the same kind of DUT."""
-
-    def conditions(one: Run) -> tuple[object, ...]:
-        return one.testbed.name, one.testbed.clock, one.testbed.ns_per_instruction, one.dut.kernel
-
-    return before.cases if conditions(before) == conditions(run) else []
+def _conditions(run: Run) -> tuple[object, ...]:
+    """What must be the same for cases of several runs to be kept together."""
+    return run.testbed.name, run.testbed.clock, run.testbed.ns_per_instruction, run.dut.kernel
 
 
 def case_runs(project: Project, lab: Lab) -> list[Run]:

@@ -152,11 +152,6 @@ class Progress(Strict):
         return self.model_copy(update={"answers": {**self.answers, question: answer}})
 
 
-def now() -> str:
-    """The time of a try."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def read_progress(lab: Lab) -> Progress:
     """The student's progress in the lab; empty if there is none yet. Raises BadInput for a damaged file."""
     return progress_in(lab.folder / "work", lab.id)
@@ -245,7 +240,7 @@ def _of_exercise(lab: Lab, exercise: str, done: ExerciseProgress, predicted: boo
 def tries_in(model: ReportModel, topology: Topology) -> dict[str, Try]:
     """By exercise, what a check found out."""
     found = {}
-    at = now()
+    at = datetime.now(UTC).isoformat(timespec="seconds")
     for row in model.exercises:
         exercise = model.lab.exercise(row.id)
         if exercise is None or row.outcome is None:

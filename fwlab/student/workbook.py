@@ -20,7 +20,7 @@ from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.metric import MAIN_METRIC, MetricName
-from fwlab.model.results import Measured, Run
+from fwlab.model.results import Run
 from fwlab.report.curves import crossovers
 from fwlab.report.model import build_model
 
@@ -67,25 +67,26 @@ class Share(Strict):
     base: str | None = None
 
 
-class PerStep(Strict):
-    """`derive: per step`: what each further rule, entry or port of a sweep costs, from one of its values to another
-    (default: from the first to the last)."""
+class Steps(Strict):
+    """The values of a sweep, from one of them to another (default: from the first to the last)."""
 
-    derive: Literal["per step"]
     sweep: Identifier
     first: Value | None = Field(default=None, alias="from")
     last: Value | None = Field(default=None, alias="to")
 
 
-class BreakEven(Strict):
+class PerStep(Steps):
+    """`derive: per step`: what each further rule, entry or port of a sweep costs."""
+
+    derive: Literal["per step"]
+
+
+class BreakEven(Steps):
     """`derive: break-even`: how many steps of a sweep cost as much as `case`, or as it costs more than `base`."""
 
     derive: Literal["break-even"]
     case: str
     base: str | None = None
-    sweep: Identifier
-    first: Value | None = Field(default=None, alias="from")
-    last: Value | None = Field(default=None, alias="to")
 
 
 class Crossing(Strict):
@@ -194,13 +195,13 @@ def needed_cases(lab: Lab, question: Question) -> list[Case]:
     return [lab.cases[name] for name in dict.fromkeys(names)]
 
 
-def ends(lab: Lab, step: PerStep | BreakEven) -> list[str]:
+def ends(lab: Lab, step: Steps) -> list[str]:
     """The first and the last case of the steps. Raises ValueError."""
     values = end_values(lab, step)
     return [sweep_of(lab, step.sweep).case_id(value) for value in values]
 
 
-def end_values(lab: Lab, step: PerStep | BreakEven) -> tuple[Value, Value]:
+def end_values(lab: Lab, step: Steps) -> tuple[Value, Value]:
     """The values of the sweep between which its steps are counted. Raises ValueError."""
     values = sweep_of(lab, step.sweep).values
     first = values[0] if step.first is None else step.first
@@ -247,15 +248,9 @@ def derived(lab: Lab, question: Question, runs: Sequence[Run]) -> float:
     Raises BadInput, with the command that measures them, if they lack a case or its figure is in doubt.
     """
     lab = lab.whole
-    needed = [case.id for case in needed_cases(lab, question)]
-    medians, missing = {}, []
-    for name in needed:
-        value = _median(name, question, runs)
-        if value is None:
-            missing.append(name)
-        else:
-            medians[name] = value
-    if missing:
+    found = {case.id: _median(case.id, question, runs) for case in needed_cases(lab, question)}
+    medians = {name: value for name, value in found.items() if value is not None}
+    if missing := [name for name in found if name not in medians]:
         names = _by_sweep(lab, missing)
         raise BadInput(
             f"{question.id}: you have no figure yet of {', '.join(names)}", f"fwlab run {lab.id} {' '.join(names)}"
@@ -301,7 +296,7 @@ def _by_sweep(lab: Lab, cases: list[str]) -> list[str]:
     return [name for sweep, own in found.items() for name in ([sweep] if len(own) > 3 else own)]
 
 
-def _per_step(lab: Lab, step: PerStep | BreakEven, cost: Cases) -> float:
+def _per_step(lab: Lab, step: Steps, cost: Cases) -> float:
     first, last = (float(value) for value in end_values(lab, step))
     low, high = ends(lab, step)
     return (cost(high) - cost(low)) / (last - first)
@@ -324,19 +319,14 @@ def _cost(median: float, metric: str) -> float:
 
 def _median(case: str, question: Question, runs: Sequence[Run]) -> float | None:
     """The case's median; None if no run has one that can be relied on."""
+    metric = METRICS[question.metric]
     for run in runs:
         measured = run.case(case)
-        if measured is not None and (value := _reliable(measured, question, run)) is not None:
-            return value
+        if measured is None or measured.refused is not None or doubts(measured, metric, run):
+            continue
+        if found := figure(measured, metric, run.testbed, question.traffic_class):
+            return found.median
     return None
-
-
-def _reliable(measured: Measured, question: Question, run: Run) -> float | None:
-    metric = METRICS[question.metric]
-    if measured.refused is not None or doubts(measured, metric, run):
-        return None
-    found = figure(measured, metric, run.testbed, question.traffic_class)
-    return found.median if found else None
 
 
 def agrees(given: float, expected: float) -> bool:

@@ -74,8 +74,7 @@ def play(
         count = int(row[turns].max()) + 1 if len(turns) and stream.sends else 0
         packet, trailer = prepared[stream.index]
         own_seed = (stream.random_seed or seed + stream.index) * _SEED_FACTOR & 0xFFFFFFFF
-        whole = bool(trailer)
-        made = field_engine.run(packet, stream.instructions, count, seed=own_seed, complete=complete, whole=whole)
+        made = field_engine.run(packet, stream.instructions, count, seed=own_seed, complete=complete)
         _stamp(made, trailer)
         parts.append(made)
     sent = np.array([stream.sends for stream in playing], dtype=bool)[part]
@@ -128,7 +127,7 @@ def _stamp(made: Frameset, trailer: bytes) -> None:
     """Overwrite the last bytes of each frame."""
     if trailer:
         columns = made.lengths[:, np.newaxis] - len(trailer) + np.arange(len(trailer))
-        made.heads[np.arange(len(made.heads))[:, np.newaxis], columns] = np.frombuffer(trailer, dtype=np.uint8)
+        made.data[np.arange(len(made.data))[:, np.newaxis], columns] = np.frombuffer(trailer, dtype=np.uint8)
 
 
 def _unmark(data: bytearray) -> None:

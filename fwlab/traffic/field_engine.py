@@ -22,7 +22,6 @@ from fwlab.traffic.program import (
     TupleVar,
     Write,
     WriteMask,
-    reach,
     trim_variable,
 )
 
@@ -151,60 +150,47 @@ def _combined(parts: np.ndarray) -> np.ndarray:
     return words[:, 0] if words.shape[1] == 1 else (words[:, 0] << np.uint64(32)) + words[:, 1]
 
 
-#: Additional bytes that each frame stores for itself behind those that the program accesses.
-_SPARE = 60
-#: A shorter tail is not worth storing separately from the heads.
-_MIN_TAIL = 64
-
-
-def run(
-    packet: bytes, instructions: Sequence[Instruction], count: int, *, seed: int, complete: bool, whole: bool
-) -> Frameset:
+def run(packet: bytes, instructions: Sequence[Instruction], count: int, *, seed: int, complete: bool) -> Frameset:
     """The first `count` frames that a packet and its program yield.
 
     seed      of random variables
     complete  also do what TRex leaves to the network card (fix_checksum_hw)
-    whole     store whole frames, without a shared tail
 
     The program must have passed program.check.
     """
-    width = reach(packet, instructions) + _SPARE
-    if whole or len(packet) - width < _MIN_TAIL:
-        width = len(packet)
-    heads = np.repeat(np.frombuffer(packet[:width], dtype=np.uint8)[np.newaxis], count, axis=0)
-    made = Frameset(heads, packet[width:], np.full(count, len(packet), dtype=np.int64))
+    frames = np.repeat(np.frombuffer(packet, dtype=np.uint8)[np.newaxis], count, axis=0)
+    made = Frameset(frames, np.full(count, len(packet), dtype=np.int64))
     if not count:
         return made
     sizes = {name: size for ins in instructions for name, size in ins.declares().items()}
     variables = values(packet, instructions, count, seed)
     for ins in instructions:
         if isinstance(ins, Write):
-            _write(heads, ins, variables[ins.name], sizes[ins.name])
+            _write(frames, ins, variables[ins.name], sizes[ins.name])
         elif isinstance(ins, WriteMask):
-            _write_mask(heads, ins, variables[ins.name], sizes[ins.name])
+            _write_mask(frames, ins, variables[ins.name], sizes[ins.name])
         elif isinstance(ins, TrimSize):
             wanted = variables[ins.name].astype(np.int64)
             made.lengths[:] = np.where(wanted == 0, len(packet), np.minimum(wanted, len(packet)))
         elif isinstance(ins, FixIpv4):
-            checksums.fix_ipv4(heads, ins.pkt_offset)
+            checksums.fix_ipv4(frames, ins.pkt_offset)
         elif isinstance(ins, FixHw):
-            checksums.prepare_hw(heads, ins.l2_len, *ins.transport(heads[0].tobytes()))
+            checksums.prepare_hw(frames, ins.l2_len, *ins.transport(frames[0].tobytes()))
         elif isinstance(ins, FixIcmpv6):
-            checksums.fix_icmpv6(heads, made.tail, ins.l2_len, ins.l2_len + ins.l3_len)
+            checksums.fix_icmpv6(frames, ins.l2_len, ins.l2_len + ins.l3_len)
     for ins in instructions:
         if complete and isinstance(ins, FixHw):
-            transport = ins.transport(heads[0].tobytes())
-            checksums.complete_hw(heads, made.tail, made.lengths, ins.l2_len, *transport)
+            checksums.complete_hw(frames, made.lengths, ins.l2_len, *ins.transport(frames[0].tobytes()))
     return made
 
 
-def _write(heads: np.ndarray, ins: Write, numbers: np.ndarray, size: int) -> None:
+def _write(frames: np.ndarray, ins: Write, numbers: np.ndarray, size: int) -> None:
     """Write values + add_value, truncated to the variable's size in bytes."""
     numbers = numbers + np.uint64(ins.add_value & 0xFFFFFFFFFFFFFFFF)
-    heads[:, ins.pkt_offset : ins.pkt_offset + size] = _bytes(numbers, size, ins.is_big_endian)
+    frames[:, ins.pkt_offset : ins.pkt_offset + size] = _bytes(numbers, size, ins.is_big_endian)
 
 
-def _write_mask(heads: np.ndarray, ins: WriteMask, numbers: np.ndarray, size: int) -> None:
+def _write_mask(frames: np.ndarray, ins: WriteMask, numbers: np.ndarray, size: int) -> None:
     """Write the masked bits of (value + add_value), shifted, and leave the packet's other bits unchanged.
 
     Arithmetic uses 32 bits. As in TRex, a big-endian write of an 8-byte variable uses its upper half, and a
@@ -217,7 +203,7 @@ def _write_mask(heads: np.ndarray, ins: WriteMask, numbers: np.ndarray, size: in
     width = ins.width(size)
     there = slice(ins.pkt_offset, ins.pkt_offset + width)
     mask = _bytes(np.array([ins.mask], dtype=np.uint64), width, ins.is_big_endian)
-    heads[:, there] = (heads[:, there] & ~mask) | (_bytes(numbers, width, ins.is_big_endian) & mask)
+    frames[:, there] = (frames[:, there] & ~mask) | (_bytes(numbers, width, ins.is_big_endian) & mask)
 
 
 def _bytes(numbers: np.ndarray, size: int, big: bool) -> np.ndarray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames in sending order. Frames made from one packet share their common bytes, so large tables need little memory."""
+"""Frames in sending order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,21 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Frameset:
-    """Frames made from one packet.
+    """Frames made from one packet, without frame check sequence.
 
-    heads    leading bytes, which differ: uint8 array of shape (rows, width)
-    tail     the bytes that follow in every frame
-    lengths  bytes of each frame: int64 array of shape (rows,)
+    data     the bytes of each frame: uint8 array of shape (rows, width)
+    lengths  how many of them each frame has: int64 array of shape (rows,)
     """
 
-    heads: np.ndarray
-    tail: bytes
+    data: np.ndarray
     lengths: np.ndarray
-
-    def frame(self, row: int) -> bytes:
-        """The frame in that row, without frame check sequence."""
-        head: bytes = self.heads[row].tobytes()
-        return (head + self.tail)[: int(self.lengths[row])]
 
 
 @dataclass
@@ -57,7 +50,9 @@ class Frames:
         return len(self.times_ns)
 
     def __getitem__(self, number: int) -> bytes:
-        return self.parts[int(self.part[number])].frame(int(self.row[number]))
+        made, row = self.parts[int(self.part[number])], int(self.row[number])
+        frame: bytes = made.data[row, : int(made.lengths[row])].tobytes()
+        return frame
 
     def __iter__(self) -> Iterator[bytes]:
         return (self[number] for number in range(len(self)))
@@ -79,11 +74,8 @@ class Frames:
         """The first `width` bytes of each frame, padded with zeros: uint8 array of shape (n, width)."""
         table = np.zeros((len(self), width), dtype=np.uint8)
         for number, rows in self._by_part():
-            made = self.parts[number]
-            head = made.heads[self.row[rows], :width]
-            rest = np.frombuffer(made.tail, dtype=np.uint8)[: width - head.shape[1]]
-            table[rows, : head.shape[1]] = head
-            table[rows, head.shape[1] : head.shape[1] + len(rest)] = rest
+            made = self.parts[number].data[self.row[rows], :width]
+            table[rows, : made.shape[1]] = made
         if (self.lengths < width).any():
             table[np.arange(width) >= self.lengths[:, np.newaxis]] = 0
         return table

@@ -288,12 +288,6 @@ def check(packet: bytes, instructions: Sequence[Instruction]) -> None:
         raise ValueError(f"variables take {sum(sizes.values())} bytes, more than the limit of {MAX_VARIABLE_BYTES}")
 
 
-def reach(packet: bytes, instructions: Sequence[Instruction]) -> int:
-    """One past the last byte of the packet that the program accesses."""
-    sizes = {name: size for ins in instructions for name, size in ins.declares().items()}
-    return max((ins.reach(packet, sizes) for ins in instructions), default=0)
-
-
 def trim_variable(instructions: Sequence[Instruction]) -> FlowVar | None:
     """The variable that sets the packet's length, if there is one."""
     trimming = {ins.name for ins in instructions if isinstance(ins, TrimSize)}

@@ -144,9 +144,7 @@ def _with_heads(frames: Frames, table: np.ndarray) -> Frames:
     for number, made in enumerate(frames.parts):
         mine = np.flatnonzero(frames.part == number)
         row[mine] = np.arange(len(mine))
-        more = max(0, min(table.shape[1] - made.heads.shape[1], len(made.tail)))
-        heads = np.empty((len(mine), made.heads.shape[1] + more), dtype=np.uint8)
-        heads[:, : made.heads.shape[1]] = made.heads[frames.row[mine]]
-        heads[:, : table.shape[1]] = table[mine, : heads.shape[1]]
-        parts.append(Frameset(heads, made.tail[more:], made.lengths[frames.row[mine]]))
+        data = made.data[frames.row[mine]]
+        data[:, : table.shape[1]] = table[mine, : data.shape[1]]
+        parts.append(Frameset(data, made.lengths[frames.row[mine]]))
     return replace(frames, row=row, parts=parts)

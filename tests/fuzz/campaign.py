@@ -6,12 +6,10 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -26,43 +24,37 @@ MOST_DEFECTS = 20
 _STRANGE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-@dataclass
-class Found:
-    """What a campaign found. `outcomes` counts; `defects` are keyed by where they arose."""
-
-    count: int = 0
-    seconds: float = 0.0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    defects: dict[str, dict[str, Any]] = field(default_factory=dict)
-    traced: int = 0
+#: A defect: the index of its input, the input, and what was said.
+Defect = dict[str, Any]
 
 
 class TooSlow(BaseException):
     """A parser exceeded TIME_LIMIT_S. A BaseException, so that no parser catches it."""
 
 
-def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> Found:
-    """Run the inputs `first` to `first + count - 1` of this seed."""
-    found, begin = Found(), time.monotonic()
+def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> tuple[Counter[str], dict[str, Defect]]:
+    """Run the inputs `first` to `first + count - 1` of this seed. Returns outcomes, and defects by where they arose."""
+    outcomes: Counter[str] = Counter()
+    defects: dict[str, Defect] = {}
     warnings.simplefilter("error")  # numpy warns of overflow
     for index in range(first, first + count):
         given = parser.make(Random((seed << 40) + index))
+        where, said = "", ""
         try:
             with _time_limit():
                 outcome = parser.ask(given)
         except BadInput as refusal:
             outcome = "refused"
-            wrong = _message_defect(refusal)
-            if wrong:
-                _note(found, wrong, index, given, refusal.message[:500])
+            where, said = _message_defect(refusal), refusal.message[:500]
         except (Exception, TooSlow) as error:  # noqa: BLE001 - each is a defect
             outcome = f"traceback: {type(error).__name__}"
             frame = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__} in {frame.name}, {frame.filename.rpartition('/')[2]}:{frame.lineno}"
-            _note(found, where, index, given, "".join(traceback.format_exception(error))[-3000:])
-        found.outcomes[outcome] += 1
-    found.count, found.seconds = count, time.monotonic() - begin
-    return found
+            said = "".join(traceback.format_exception(error))[-3000:]
+        if where and len(defects) < MOST_DEFECTS:
+            defects.setdefault(where, {"index": index, "input": repr(given)[-4000:], "said": said})
+        outcomes[outcome] += 1
+    return outcomes, defects
 
 
 @contextlib.contextmanager
@@ -86,9 +78,3 @@ def _message_defect(refusal: BadInput) -> str:
     if _STRANGE.search(refusal.message + refusal.hint):
         return "a control character in a message"
     return "a message of several pages" if len(refusal.message) > 5000 else ""
-
-
-def _note(found: Found, where: str, index: int, given: Any, words: str) -> None:
-    found.traced += 1
-    if where not in found.defects and len(found.defects) < MOST_DEFECTS:
-        found.defects[where] = {"index": index, "input": repr(given)[-4000:], "said": words}

@@ -91,13 +91,12 @@ def _counts(rows: list[Row], metrics: tuple[Metric, ...]) -> str:
 
 def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
     found = row.of(metric.name)
-    published = [p for m in row.metrics for p in m.published if p.ratio is not None]
     cells = [
         _escaped(row.title),
         _number(row, metric),
         ratio(found.ratio) if found else NOTHING,
-        ", ".join(ratio(p.ratio) for p in published),
-        ", ".join(p.source for p in published),
+        ", ".join(ratio(p.ratio) for p in row.published),
+        ", ".join(p.source for p in row.published),
         (scatter(found.figure, found.scatter, found.metric) if found else "") or NOTHING,
     ]
     return [*cells, _number(row, LOAD_TIME) if row.of(LOAD_TIME.name) else ""] if loads else cells

@@ -81,7 +81,7 @@ def _asked(row: Row) -> list[str]:
 
 def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
     run = model.run
-    published = any(p.ratio is not None for row in rows for m in row.metrics for p in m.published)
+    published = any(row.published for row in rows)
     loads = any(row.of(LOAD_TIME.name) for row in rows)
     wide = width >= NARROW
     heads = ["kpps", "ratio"]
@@ -113,9 +113,8 @@ def _median(found: MetricRow | None) -> str:
 
 
 def _published(row: Row, found: MetricRow | None) -> list[str]:
-    published = [p for metric in row.metrics for p in metric.published if p.ratio is not None]
-    shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in published]
-    off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in published]
+    shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in row.published]
+    off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in row.published]
     return ["\n".join(shown), "\n".join(off)]
 
 

@@ -28,7 +28,6 @@ LAB = "lab03-ipset"
 LABS = LAB_IDS
 #: Graded: start, reference, mistake and variants of each exercise.
 GRADED = ROOT / "results" / LAB / "2026-11-23-labs-exercises.json"
-SETTINGS = {"base_url": "", "base_checksum": ""}
 SOLUTIONS = ("reference", "mistake", "variants")
 
 

@@ -14,10 +14,10 @@ from fwlab import __version__
 from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.checkout.version import VERSION
 from fwlab.cli import doctor
-from fwlab.cli.doctor import Finding
 from fwlab.cli.main import app
 from fwlab.grading import student_folder
 from fwlab.grading.student_folder import make_folder
+from fwlab.host.hardware_probe import Finding
 from fwlab.machines.plan import Plan
 from fwlab.model.errors import BadInput
 

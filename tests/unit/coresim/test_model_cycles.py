@@ -117,16 +117,9 @@ def test_every_parameter_reaches_the_model() -> None:
     for name, value in CORE.model_dump(exclude={"title", "sources"}).items():
         fields = value if isinstance(value, dict) else {"": value}
         for field, old in fields.items():
-            new = (
-                {"predicted": "mispredicted"}.get(old)
-                if isinstance(old, str)
-                else not old
-                if old in (0, 1)
-                else old * 2
-            )
-            changed = CORE.model_copy(
-                update={name: getattr(CORE, name).model_copy(update={field: new}) if field else new}
-            )
+            new = "mispredicted" if old == "predicted" else not old if old in (0, 1) else old * 2
+            value = getattr(CORE, name).model_copy(update={field: new}) if field else new
+            changed = CORE.model_copy(update={name: value})
             assert (changed.words(), changed.cycles(modelled)) != plain, (name, field)
 
 

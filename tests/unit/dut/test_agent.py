@@ -4,8 +4,6 @@
 The kernel is a fake. The agent's zip application is run as on the DUT.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

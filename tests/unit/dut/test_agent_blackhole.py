@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The blackhole queue: the last link's queue drops everything while states are counted, and is restored afterwards."""
 
-from __future__ import annotations
-
 import json
 from subprocess import CompletedProcess
 from typing import Any

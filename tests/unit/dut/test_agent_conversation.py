@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How a conversation with the DUT's agent ends, what happens to a ruleset that cuts it off, and what answers say."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

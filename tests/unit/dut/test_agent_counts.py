@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the agent counts on a Linux DUT: entries of rulesets, states and the memory of the connection table."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the DUT's agent reads idle time, on one CPU and on several."""
 
-from __future__ import annotations
-
 import io
 import os
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How a Linux DUT loads each kind of file, what it records before that, and how a reset undoes the file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from subprocess import CompletedProcess
 

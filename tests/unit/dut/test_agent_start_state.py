@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The DUT's network is compared with its recorded start state: differences are restored or reported."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The program that perturbed a trial is found among the DUT's processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

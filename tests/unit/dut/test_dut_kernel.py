@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The DUT's kernel as reports show it: whether FreeBSD's makers built it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The agent of a FreeBSD DUT: how it loads a pf.conf and takes it away, and how it talks with the host."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the agent of a FreeBSD DUT reads out of pfctl, sysctl and vmstat."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

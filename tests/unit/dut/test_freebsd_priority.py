@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which threads and programs of a FreeBSD DUT go ahead of others under overload, and how that is done."""
 
-from __future__ import annotations
-
 import struct
 
 from tests.fakes.fake_freebsd import lua

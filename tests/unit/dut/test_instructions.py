@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Instructions per packet: by the clock on the virtual testbed, by the CPUs' own counters on the real one."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from types import SimpleNamespace

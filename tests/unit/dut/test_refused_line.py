@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A beginner's slips in a file are answered with the line, and with what to do."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

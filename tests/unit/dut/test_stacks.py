@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Samples by stack: which of them belong to packets, the functions' shares, and the boxes of a flame graph."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The replay engine reports a load that it cannot reach, and starts nothing for a load that is none."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from types import SimpleNamespace

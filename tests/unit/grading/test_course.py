@@ -89,28 +89,23 @@ def test_each_mark_on_the_page_of_a_class_stands_under_its_exercise() -> None:
     assert rows == [["pass", "", "fail"], ["", "fail", ""]]
 
 
-def test_nothing_is_given_for_what_doing_nothing_passes() -> None:
-    grading = a_grading(mark("ann", "ex1", "pass", "fail", untouched=True), mark("ann", "ex2", "pass", "pass"))
-    assert only(grading, a_course(partial=0.5)).points == 50
-
-
 @pytest.mark.parametrize(
-    ("outcomes", "share"),
+    ("outcomes", "weights", "share"),
     [
-        (("pass", "pass", "fail", "fail"), 0),  # as the start: a comment, a counter
-        (("pass", "pass", "pass", "fail"), 0.5),
-        (("pass", "fail", "pass", "fail"), 0),  # what it gains it breaks elsewhere
-        (("fail", "fail", "pass", "pass"), 0),  # drop everything
-        (("fail", "fail", "fail", "pass"), 0),
-        (("pass", "fail", "pass", "pass"), 0.5),
+        (("pass", "pass", "fail", "fail"), {}, 0),  # as the start: a comment, a counter
+        (("pass", "pass", "pass", "fail"), {}, 0.5),
+        (("pass", "pass", "pass", "fail"), {"c3": 3}, 0.25),
+        (("pass", "fail", "pass", "fail"), {}, 0),  # what it gains it breaks elsewhere
+        (("fail", "fail", "pass", "pass"), {}, 0),  # drop everything
+        (("pass", "fail", "pass", "pass"), {}, 0.5),
     ],
 )
-def test_a_partial_mark_is_a_share_of_the_way_from_the_start(outcomes: tuple[str, ...], share: float) -> None:
+def test_a_partial_mark_is_a_share_of_the_way_from_the_start(
+    outcomes: tuple[str, ...], weights: dict[str, float], share: float
+) -> None:
     grading = a_grading(mark("ann", "ex1", *outcomes)).model_copy(update={"start_passes": {"ex1": ["c0", "c1"]}})
-    assert only(grading, a_course(partial=0.8)).points == pytest.approx(80 * share)
-    heavy = a_course(partial=1, labs={LAB: {"checks": {"ex1": {"c3": 3}}}})
-    if outcomes == ("pass", "pass", "pass", "fail"):
-        assert only(grading, heavy).points == 25
+    course = a_course(partial=0.8, labs={LAB: {"checks": {"ex1": weights}}})
+    assert only(grading, course).points == pytest.approx(80 * share)
 
 
 def test_every_start_was_measured_and_fails() -> None:
@@ -123,8 +118,10 @@ def test_every_start_was_measured_and_fails() -> None:
             assert set(passed.get(exercise.id, [])) < {check.id for check in exercise.checks}
 
 
-def test_what_is_open_leaves_the_grade_open() -> None:
+def test_what_is_open_leaves_the_grade_open_and_doing_nothing_gives_nothing() -> None:
     inconclusive = mark("ann", "ex1", "pass", "inconclusive")
+    untouched = mark("ann", "ex1", "pass", "fail", untouched=True)  # it passes what doing nothing passes
+    assert only(a_grading(untouched), a_course(partial=0.5)).points == 0
     for work in (inconclusive, mark("ann", "ex1"), mark("ann", "ex1", missing="the DUT died")):
         grade = only(a_grading(work, mark("ann", "ex2", "pass")), a_course(partial=1))
         assert (grade.points, grade.open) == (None, ["ex1"])
@@ -225,19 +222,12 @@ def refused(student: str, text: str) -> WorkMark:
     return WorkMark(student=student, exercise="ex1", content="x", checks=checks)
 
 
-def test_what_was_not_loaded_is_said_once_on_a_students_page() -> None:
-    grading, course = a_grading(refused("dan", "not loaded: line 3 failed")), a_course()
-    (grade,) = grade_class(grading, course)
-    page = student_page(grading, course, grade)
-    assert page.count("line 3 failed") == 1
-
-
 def test_the_overview_of_a_class() -> None:
     works = [
         mark("ann", "ex1", "pass", "pass"),
         mark("bob", "ex1", "pass", "fail"),
         mark("cid", "ex1", "fail", "fail"),
-        refused("dan", "not loaded: no"),
+        refused("dan", "not loaded: line 3 failed"),
         refused("fay", "not loaded: nothing handed in: there is no fay/ex1"),
     ]
     grading = a_grading(*works, mark("eve", "ex1"))
@@ -249,7 +239,10 @@ def test_the_overview_of_a_class() -> None:
         ("not loaded", ("dan",)),
         ("nothing handed in", ("fay",)),
     ]
-    bars = distribution(a_course(), grade_class(grading, a_course()))
+    grades = grade_class(grading, a_course())
+    page = student_page(grading, a_course(), next(one for one in grades if one.student.id == "dan"))
+    assert page.count("line 3 failed") == 1, "it is no fault of each check"
+    bars = distribution(a_course(), grades)
     assert [bar.count for bar in bars] == [4, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 

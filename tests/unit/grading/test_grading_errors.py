@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,26 +12,18 @@ import pytest
 
 from fwlab.cli.main import main
 from fwlab.model.errors import EXIT_USAGE
-from tests import ROOT
-from tests.fakes import factories
-from tests.fakes.fake_grading import WITHOUT
+from tests.fakes.fake_grading import LAB, WITHOUT, FakeGrading
 
-LAB = "lab98-trouble"
 PYTEST = [*WITHOUT, "--testinfra", "--lab", LAB]
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """One small lab, and a PATH without Vagrant, so that starting a machine would fail."""
-    folder = tmp_path / "labs" / LAB
-    folder.mkdir(parents=True)
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copy(ROOT / "tests/data/errors/good.yml", folder / "lab.yml")
-    (folder / "profile.py").write_text(factories.PROFILE)
-    (tmp_path / "empty-class").mkdir()
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "notes.pdf").touch()
-    return tmp_path
+def checkout(grading: FakeGrading) -> Path:
+    """One small lab, and two folders that are no class."""
+    for name in ("empty-class", "notes"):
+        (grading.top / name).mkdir()
+    (grading.top / "notes" / "notes.pdf").touch()
+    return grading.top
 
 
 NOTES = "notes.pdf: not read: neither a student's folder nor an archive"
@@ -41,7 +32,10 @@ Grade = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def grade(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Grade:
-    """What pytest or `fwlab grade` answers. In this process: a new one would spend most of its time on imports."""
+    """What pytest or `fwlab grade` answers, without Vagrant in PATH, so that starting a machine would fail.
+
+    In this process: a new one would spend most of its time on imports.
+    """
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("PATH", str(checkout))
     monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
@@ -104,25 +98,20 @@ def test_wrong_argument_of_pytest(grade: Grade, words: list[str], message: str) 
     assert (code, message in said) == (pytest.ExitCode.USAGE_ERROR, True), said
 
 
-def hand_in(checkout: Path) -> None:
-    (checkout / "class" / "anna" / "ex1-block").mkdir(parents=True)
-    (checkout / "class" / "anna" / "ex1-block" / "rules.nft").write_text("# nothing\n")
-
-
-def test_invalid_profile_is_reported_before_a_machine_starts(checkout: Path, grade: Grade) -> None:
-    path = checkout / "labs" / LAB / "profile.py"
+def test_invalid_profile_is_reported_before_a_machine_starts(grading: FakeGrading, grade: Grade) -> None:
+    path = grading.top / "labs" / LAB / "profile.py"
     path.write_text(path.read_text().replace("198.19.0.9", "10.0.0.1"))
-    hand_in(checkout)
-    code, said = grade([*PYTEST, "--submissions", "class"])
+    grading.hand_in("anna", "rules.nft", "# nothing\n")
+    code, said = grade([*PYTEST, "--submissions", str(grading.folder)])
     assert code == pytest.ExitCode.USAGE_ERROR
     where = f"labs/{LAB}/profile.py: stream 1, frame 1"
     assert f"ERROR: {where}: destination 10.0.0.1 is not a lab address\n  next: " in said
 
 
-def test_a_class_is_collected_by_student(checkout: Path, grade: Grade) -> None:
+def test_a_class_is_collected_by_student(grading: FakeGrading, grade: Grade) -> None:
     """With submissions, the lab's own cases and rulesets are not collected."""
-    hand_in(checkout)
-    code, said = grade([*PYTEST, "--submissions", "class", "--collect-only", "-q"])
+    grading.hand_in("anna", "rules.nft", "# nothing\n")
+    code, said = grade([*PYTEST, "--submissions", str(grading.folder), "--collect-only", "-q"])
     assert code == 0, said
     assert "anna/" in said
     assert "test_case" not in said

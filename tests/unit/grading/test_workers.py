@@ -228,13 +228,9 @@ def test_a_key_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         security("tls://192.0.2.7:8786", tmp_path / "none.pem")
 
     for days, what in ((2, "the key expired on "), (-2, "the key is not valid before .* this host's clock says")):
-
-        class Other(datetime.datetime):
-            @classmethod
-            def now(cls, tz: datetime.tzinfo | None = None, days: int = days) -> datetime.datetime:
-                return datetime.datetime.now(tz) + datetime.timedelta(days=days)
-
-        monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Other, UTC=datetime.UTC))
+        today = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+        clock = SimpleNamespace(datetime=SimpleNamespace(now=lambda _, today=today: today), UTC=datetime.UTC)
+        monkeypatch.setattr(keys, "datetime", clock)
         with pytest.raises(BadInput, match=what):
             security("tls://192.0.2.7:8786", key)
 

@@ -28,19 +28,17 @@ def images(page: Path) -> list[tuple[str, Path]]:
     return [(one["words"], (page.parent / one["path"]).resolve()) for one in found]
 
 
-def test_pictures_are_fresh(drawn: dict[Path, str]) -> None:
+def test_a_picture_is_fresh_small_and_has_both_themes(drawn: dict[Path, str]) -> None:
     assert [path.name for path, text in drawn.items() if path.read_text() != text] == [], "stale: make readme"
-
-
-def test_a_picture_is_a_small_file_with_both_themes(drawn: dict[Path, str]) -> None:
     for path, text in drawn.items():
         assert len(text) < 200_000, path
-        style = next(ElementTree.fromstring(text).iter(f"{SVG}style")).text
+        root = ElementTree.fromstring(text)
+        style = next(root.iter(f"{SVG}style")).text
         assert f"svg{{color:{LIGHT}}}" in style, path
         assert f"prefers-color-scheme:dark){{svg{{color:{DARK}}}" in style, path
         # Text and axes take that colour; black or white would vanish in one of the themes.
         assert "currentColor" in text, path
-        assert len(ElementTree.fromstring(text).get("aria-label").split()) >= 6, "the words of the page that draws it"
+        assert len(root.get("aria-label").split()) >= 6, "the words of the page that draws it"
         assert not re.search(r"(fill|stroke): #(000000|ffffff)|<script", text), path
 
 

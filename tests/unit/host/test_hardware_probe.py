@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fwlab.checkout.project import Project, validated
 from fwlab.cli import doctor
 from fwlab.cli.main import app
-from fwlab.host.hardware_probe import Probe, probe_hardware
+from fwlab.host.hardware_probe import Finding, probe_hardware
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.model.errors import BadInput
 from fwlab.testbed.host_file import HostFile, draft, load_host_file
@@ -35,7 +35,7 @@ def host(tmp_path: Path) -> FakeHost:
     return made
 
 
-def probes(host: FakeHost, kvm: KvmAnswer = WORKS, cores: int = 8) -> dict[str, Probe]:
+def probes(host: FakeHost, kvm: KvmAnswer = WORKS, cores: int = 8) -> dict[str, Finding]:
     return {one.item: one for one in probe_hardware(host.devices, host, kvm, cores)}
 
 

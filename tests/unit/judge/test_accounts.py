@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What leaves the DUT must be what came in: foreign frames fail an exercise by name, and so do copies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kind of check is one object: its fields and how it judges. Nothing else in the project knows it."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

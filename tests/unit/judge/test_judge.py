@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Situations in which a verdict is pass, fail, or neither."""
 
-from __future__ import annotations
-
 import statistics
 from types import MappingProxyType
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab calibrate`: what it keeps, when that is stale or broken, and what it refuses later."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which cases are measured: those that were named, on a DUT with CPUs enough."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which kinds of files, and which of their settings, an exercise accepts."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """On the host's clock a case and its baseline are measured in turns, and the median's confidence interval decides."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Individual tasks: numbers drawn by a keyed hash, and a lab in which traffic, classes and limits follow them."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

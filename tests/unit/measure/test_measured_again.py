@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A measurement in doubt is taken once more, and the second one counts. What follows nodes that do not answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

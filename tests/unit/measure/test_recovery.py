@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Saving the DUT's state before the first untrusted ruleset, and restoring it."""
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Submitted files are read as they are, never rendered and never executed. Odd ones are refused by name."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The line of progress shows a figure in the unit of the tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwlab.measure.session import summary

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lab for two systems, measured: a run measures one, a report shows both, a grading leaves the other out."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trials of capacity: the sink must stay silent, and its counts of the flood are kept by class."""
 
-from __future__ import annotations
-
 import contextlib
 from types import SimpleNamespace
 

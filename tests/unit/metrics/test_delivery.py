@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets lost outside the firewall: the play is repeated at a smaller load, or the figure is in doubt."""
 
-from __future__ import annotations
-
 import itertools
 from contextlib import nullcontext
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often a ruleset is loaded for its load time, and which of these times count."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

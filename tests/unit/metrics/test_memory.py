@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory of a ruleset: what the agent counts, and how the metric weighs."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

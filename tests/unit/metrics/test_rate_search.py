@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The search for throughput on simulated systems: its answer is the known one, and it ends within its budget."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sampling: stacks from perf's output, the order of perf and packets, and the arguments of `fwlab profile`."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ longer in parts with deeper stacks. A timer that expires meanwhile fires right a
 plausible for a DUT on the virtual testbed. The errors are those of the three parts' shares.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The search for a throttle level: where a case begins, when the level rises, and the problem if none suffices."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwlab.metrics.saturation import Attempt, Saturation

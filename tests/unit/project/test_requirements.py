@@ -52,17 +52,9 @@ def test_imports_are_declared() -> None:
     brings = packages_distributions()
     foreign = {name: where for name, where in imported().items() if name in brings}
     assert {"zmq", "pydantic", "matplotlib"} <= set(foreign)
-    missing = {
-        name: where
-        for name, where in foreign.items()
-        if name != "fwlab" and not {normal(dist) for dist in brings[name]} & DECLARED
-    }
-    assert missing == {}
-
-
-def test_nothing_else_is_installed_to_run_labs() -> None:
-    brings = packages_distributions()
-    assert DECLARED - {normal(dist) for name in imported() for dist in brings.get(name, ())} == set()
+    of = {name: {normal(dist) for dist in brings[name]} for name in foreign if name != "fwlab"}
+    assert {name: foreign[name] for name, dists in of.items() if not dists & DECLARED} == {}
+    assert DECLARED - set().union(*of.values()) == set(), "nothing else is installed to run labs"
 
 
 def test_declared_packages_are_locked() -> None:

@@ -12,12 +12,13 @@ from tests.fakes.host_setting import LAB, SRIOV, VIRTIO_SRIOV, Setting
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
-    return Setting(tmp_path, monkeypatch)
+    made = Setting(tmp_path, monkeypatch)
+    made.host.virtio_sriov()
+    made.file(VIRTIO_SRIOV)
+    return made
 
 
 def test_a_vf_that_nobody_can_administer_is_used_as_it_is(here: Setting) -> None:
-    here.host.virtio_sriov()
-    here.file(VIRTIO_SRIOV)
     before = here.host.nics()
     here.up("sriov")
     assert here.host.nics() == before
@@ -30,8 +31,6 @@ def test_a_vf_that_nobody_can_administer_is_used_as_it_is(here: Setting) -> None
 
 
 def test_a_vf_as_it_is_serves_one_lab_at_a_time(here: Setting) -> None:
-    here.host.virtio_sriov()
-    here.file(VIRTIO_SRIOV)
     here.up("sriov")
     with pytest.raises(CannotMeasure, match=f"{VIRTIO_VFS['enp2s0'][0]} carries a link of {LAB}"):
         here.up("sriov", "lab04-nftables")
@@ -50,7 +49,6 @@ def test_a_vf_as_it_is_serves_one_lab_at_a_time(here: Setting) -> None:
     ],
 )
 def test_what_no_driver_would_keep_is_refused(here: Setting, old: str, new: str, named: str) -> None:
-    here.host.virtio_sriov()
     assert old in VIRTIO_SRIOV
     here.file(VIRTIO_SRIOV.replace(old, new, 1))
     error = here.refused("sriov")

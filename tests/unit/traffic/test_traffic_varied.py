@@ -123,7 +123,7 @@ def test_both_ends_of_a_connection_agree() -> None:
 def test_frames_without_ip_stay_as_they_are() -> None:
     streams = store("lab03-ipset", 1).streams("flood")
     frames = expand(streams, limit=3)
-    frames.parts[0].heads[:, 12:14] = 0x08, 0x06
+    frames.parts[0].data[:, 12:14] = 0x08, 0x06
     assert list(varied(frames, 1)) == list(frames)
 
 
