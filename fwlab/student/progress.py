@@ -143,7 +143,10 @@ class Progress(Strict):
             predicted = before.predicted if before.first_measured else predictions.get(exercise)
             kept = [*before.tries, one]
             if len(kept) > MAX_TRIES:
-                kept = [kept[0], *kept[-MAX_TRIES + 1 :]]
+                # The first with a figure stays, because the prediction is compared with it.
+                first = before.first_measured or kept[0]
+                latest = kept[-MAX_TRIES:]
+                kept = latest if first in latest else [first, *latest[1:]]
             found = found.with_exercise(exercise, predicted=predicted, tries=kept)
         return found
 
