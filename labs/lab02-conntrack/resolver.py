@@ -257,7 +257,8 @@ def listed(name, kind, rows, pps, size, flags=(SYN,), isg=0.0):
 def message(name, kind, rows, pps, size, isg=0.0):
     """A stream of ICMP messages of this type and code, from these sources to these destinations in turn."""
     packet = Ether() / IP(src=str(IPv4Address(rows[0][0])), dst=str(IPv4Address(rows[0][1])))
-    packet /= ICMP(type=kind[0], code=kind[1])
+    # scapy would set the times of a timestamp message to the time of day.
+    packet /= ICMP(type=kind[0], code=kind[1], ts_ori=0, ts_rx=0, ts_tx=0)
     if kind[0] in ERRORS:
         packet /= IP(src=str(IPv4Address(RESOLVER)), dst=str(IPv4Address(rows[0][0]))) / UDP(sport=1025, dport=53)
     packet /= bytes(size - FCS - len(packet))

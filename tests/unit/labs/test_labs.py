@@ -180,6 +180,14 @@ def test_profiles_play(name: str) -> None:
         assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) or a in LISTED for a in addresses)
 
 
+def test_the_time_of_day_is_in_no_frame_of_lab02() -> None:
+    """scapy puts the time at which it was imported into ICMP's timestamp messages, so no two runs would be alike."""
+    frames = TrafficStore(PROJECT, TOPOLOGY, LABS["lab02-conntrack"]).table("talk").frames.matrix(54)
+    timestamps = frames[(frames[:, 23] == socket.IPPROTO_ICMP) & np.isin(frames[:, 34], (13, 14))]
+    assert len(timestamps)
+    assert not timestamps[:, 42:].any()
+
+
 @cache
 def sources_of(name: str, traffic: str) -> set[tuple[str, int]]:
     """(source address, source port) of every flow of the profile, whose table is built as for a measurement."""

@@ -181,7 +181,11 @@ def test_the_first_figure_and_its_prediction_are_kept_of_many_tries() -> None:
             first = progress.of(EX1)
             assert (first.predicted, first.first_measured) == (1.0, one)
     found = progress.of(EX1)
-    assert (len(found.tries), found.first_measured, found.tries[-1].at) == (MAX_TRIES, first.first_measured, str(MAX_TRIES + 49))
+    assert (len(found.tries), found.first_measured, found.tries[-1].at) == (
+        MAX_TRIES,
+        first.first_measured,
+        str(MAX_TRIES + 49),
+    )
     assert found.predicted == 1.0
 
 
