@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Future, LocalCluster, Security, Worker, get_worker
+from distributed.comm import CommClosedError
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
 from fwlab.checkout.project import Project
@@ -211,9 +212,11 @@ class Cluster:
 
     @property
     def workers(self) -> dict[str, str]:
-        """By address, the names of the workers that are there."""
-        known = self._client.scheduler_info(n_workers=-1).get("workers", {})  # none while the scheduler is away
-        return {address: str(worker["name"]) for address, worker in known.items()}
+        """By address, the names of the workers that are there; none while the scheduler is away."""
+        with contextlib.suppress(CommClosedError):
+            known = self._client.scheduler_info(n_workers=-1).get("workers", {})
+            return {address: str(worker["name"]) for address, worker in known.items()}
+        return {}
 
     def name(self, address: str) -> str:
         """The name of a worker, or its address if it is gone."""

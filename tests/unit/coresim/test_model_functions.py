@@ -10,7 +10,7 @@ from fwlab_coresim.counts import Modelled, Spent
 from fwlab_coresim.functions import PARTS, function_costs, weighed
 from fwlab_coresim.metric import FUNCTIONS
 
-from fwlab.dut.agent_client import PROGRAMS, by_function
+from fwlab.dut.agent_client import PROGRAMS, AgentDut
 from fwlab.dut.linux.agent.perf_samples import UNKNOWN, names_of
 from tests.fakes.model_program import SMALL, needs_compiler, run
 from tests.unit.coresim.test_model_cycles import CORE, facts, measured, named, trial
@@ -82,8 +82,10 @@ def test_an_address_belongs_to_the_last_function_that_begins_before_it() -> None
 
 def test_functions_are_the_sums_of_their_blocks() -> None:
     places = {1: counts(10, load_wait=5), 2: counts(20), 3: counts(1, branch_wait=9), PROGRAMS: counts(4)}
-    names = {1: "slow", 2: "slow", 3: "worse", PROGRAMS: "[programs]"}
-    found = by_function(places, names)
+    agent: Any = SimpleNamespace(
+        _model=SimpleNamespace(places=lambda: places), ask=lambda *_, **__: {"functions": ["slow", "slow", "worse"]}
+    )
+    found = AgentDut.modelled_functions(agent)
     assert found["slow"] == counts(30, load_wait=5)
     session: Any = SimpleNamespace(nodes=SimpleNamespace(dut=SimpleNamespace(modelled_functions=lambda: found)))
     kept = FUNCTIONS.run(session, None, measured(trial(1)))

@@ -15,14 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import dask
 import pytest
 from distributed import Client, LocalCluster
+from distributed.comm import CommClosedError
 
 from fwlab.checkout.project import Project
 from fwlab.grading import grader, keys
-from fwlab.grading.cluster import SETTINGS, security
+from fwlab.grading.cluster import SETTINGS, Cluster, security
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.keys import write_key
 from fwlab.grading.options import GradingOptions
@@ -264,3 +266,11 @@ def test_frame_tables_of_the_plan_serve_the_worker_of_this_process(
         worker.session(setup)
         worker.close()
     assert [context.store is planned.store for context in opened] == [True, False]
+
+
+def test_no_worker_is_known_while_the_scheduler_is_away() -> None:
+    def away(**_: Any) -> None:
+        raise CommClosedError("in <TCP (closed) ConnectionPool.identity>: ConnectionResetError")
+
+    cluster: Any = SimpleNamespace(_client=SimpleNamespace(scheduler_info=away))
+    assert cast(Any, Cluster.workers).fget(cluster) == {}
