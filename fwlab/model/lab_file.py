@@ -23,7 +23,7 @@ class _Context:
     metrics: Metrics
 
 
-def completed(data: Any, metrics: Metrics | None = None) -> Any:
+def completed(data: Any, metrics: Metrics | None) -> Any:
     """A lab.yml as read from YAML, with nothing left out. `metrics`: the registry."""
     if not isinstance(data, dict):
         return data

@@ -16,7 +16,7 @@ VARIABLE = "FWLAB_PORT_OFFSET"
 MIN_SHIFT, MAX_SHIFT = -20_000, 40_000
 
 
-def port_number(base: int, per_lab: int, lab_number: int, offset: int, chosen: int = 0) -> int:
+def port_number(base: int, per_lab: int, lab_number: int, offset: int, chosen: int) -> int:
     """A port by the fields of topology.yml. `chosen`: the checkout's shift. Raises BadInput."""
     wanted = wanted_shift()
     return base + per_lab * lab_number + offset + (chosen if wanted is None else wanted)

@@ -100,7 +100,8 @@ def _opens_block(statement: Statement) -> bool:
     return any(token.is_word("anchor") for token in statement[:2]) and not list_follows
 
 
-def _tokens(text: str, line: int = 1) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[Token]:
+    line = 1
     for found in _TOKEN.finditer(text):
         kind, value = found.lastgroup or "mark", found[0]
         if kind == "quoted":

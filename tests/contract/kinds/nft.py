@@ -104,6 +104,19 @@ BOMBS = [
     bomb("tcp dport vmap $j.{}", "".join(f"define j.{n} = {{ 80 : jump c{n}/x }}\n" for n in range(1, 8))),
     bomb("redefine a = c{}/x; jump $ a", "define a = x\n"),
 ]
+
+
+def verdicts(count: int, chain: str) -> str:
+    return "tcp dport vmap { " + ", ".join(f"{port} : jump {chain}" for port in range(count)) + " }; "
+
+
+BRANCHES = f"""table ip t {{
+ chain c {{ type filter hook input priority 0; {"jump c1; " * 100} }}
+ chain c1 {{ {verdicts(300, "c2")} }}
+ chain c2 {{ {verdicts(400, "c3")} }}
+ chain c3 {{ accept; }}
+}}
+"""
 OTHER_NAMES = [
     *map(
         rule,
@@ -157,6 +170,7 @@ SAMPLES = [
             *((text, f"4: {OUTSIDE}") for text in BY_VARIABLE),
             *((text, f"{line}: {OUTSIDE}") for text, line in SENT_THERE),
             *((text, "1: a packet may pass more than 300000 rules") for text in BOMBS),
+            (BRANCHES, "1: chains and verdict maps branch into more than 10000000 rules"),
             *((text, ASKS.format(name)) for name, texts in HOSTS.items() for text in texts),
             ('add table ip t; include "x"\n', f"1: {INCLUDES}"),
             ('add table ip t { comment "a" ; } include "x"\n', f"1: {INCLUDES}"),

@@ -72,8 +72,6 @@ def test_addresses_are_for_tests_only() -> None:
         ("  receive_ring: 1024", "  ring: 1024", "topology.yml: machine.ring: there is no such field"),
         ("    image: sink\n", "", "topology.yml: nodes.sink.image: this field is missing"),
         ("  sink:\n    image", "  monitor:\n    image", "topology.yml: nodes.monitor"),
-        ("    mtu:", "    queues: 1\n    mtu:", "topology.yml: links.generator-dut.queues: there is no such field"),
-        ("  dut:\n", "  dut:\n    forwards: true\n", "topology.yml: nodes.dut.forwards: there is no such field"),
         ("\nclock:", "\nclock: [", "topology.yml:25: not YAML: expected ',' or ']'"),
     ],
 )
