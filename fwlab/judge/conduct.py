@@ -103,19 +103,19 @@ def changes_of_limits(checks: Iterable[Check], measured: Measured) -> dict[str, 
     survival = [(check.traffic_class, check.between) for check in checks if check.traffic_class]
     taken = {name: flood.taken * flood.offered.get(name, 0) / flood.sent for name, _ in survival}
     trials = [trial for play in plays for trial in play.trials]
-    alive = [name for name, (least, _) in survival if least > 0]
-    expected = 0.0
+    alive = {name for name, (least, _) in survival if least > 0}
+    expected = {}
     for name in alive:
         came = sum(trial.offered.get(name, 0) for trial in trials)
-        expected += taken[name] * sum(trial.left(name) for trial in trials) / max(1, came)
-    arrived = sum(flood.arrived.get(name, 0) for name in alive)
+        expected[name] = taken[name] * sum(trial.left(name) for trial in trials) / max(1, came)
+    arrived, total = sum(flood.arrived.get(name, 0) for name in alive), sum(expected.values())
     found = {}
-    if arrived < LIVES * expected - DEVIATIONS * math.sqrt(expected):
-        part = f"{arrived / expected:.0%} of what passes at the exercise's load"
+    if arrived < total - _allowed(total, 1 - LIVES, _dispersion(flood, expected)):
+        part = f"{arrived / total:.0%} of what passes at the exercise's load"
         found[ALL_CLASSES] = f"of what must survive, {part} passes in the flood"
     for name, (_, share) in survival:
         most = share * taken[name]
-        if flood.arrived.get(name, 0) > most + _allowed(most, SYSTEMATIC):
+        if flood.arrived.get(name, 0) > most + _allowed(most, SYSTEMATIC, flood.dispersion.get(name, 1.0)):
             found[name] = f"it lets through {name} in the flood and not at the exercise's load"
     return found
 
@@ -207,8 +207,13 @@ def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:
         return False
     taken = {name: part * flood.offered[name] * flood.taken / flood.sent for name, part in light.items()}
     expected = sum(taken.values())
-    variance = sum(flood.dispersion.get(name, 1.0) * count for name, count in taken.items())
-    return flood.sent_on < expected - _allowed(expected, share, variance / max(1.0, expected))
+    return flood.sent_on < expected - _allowed(expected, share, _dispersion(flood, taken))
+
+
+def _dispersion(flood: Delivery, expected: dict[str, float]) -> float:
+    """The index of dispersion of all these packets together. `expected`: how many of each class."""
+    variance = sum(flood.dispersion.get(name, 1.0) * packets for name, packets in expected.items())
+    return variance / max(1.0, sum(expected.values()))
 
 
 def _allowed(packets: float, share: float, dispersion: float = 1.0) -> float:

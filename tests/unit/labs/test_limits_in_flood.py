@@ -56,6 +56,14 @@ def test_a_limit_may_drop_more_of_what_it_limits_and_nothing_else(
     assert set(changes_of_limits(CHECKS, attempt(1000, flood=during, paced=[play]))) == classes
 
 
+def test_what_comes_in_bunches_may_scatter_more_around_a_limit() -> None:
+    """Three standard deviations are 208 of 4800 packets of abuse, and 600 of the 40 000 that must survive."""
+    for during, classes in ((flood(abuse=5200 / 60_000), {"abuse"}), (flood(clients=0.875, popular=0.875), {""})):
+        assert set(changes_of_limits(CHECKS, attempt(1000, flood=during, paced=[paced()]))) == classes
+        bunched = during.model_copy(update={"dispersion": dict.fromkeys(MIX, 4.0)})
+        assert changes_of_limits(CHECKS, attempt(1000, flood=bunched, paced=[paced()])) == {}
+
+
 def test_without_a_flood_nothing_is_compared() -> None:
     assert changes_of_limits(CHECKS, attempt(paced=[paced()])) == {}
 
