@@ -189,8 +189,9 @@ KEPT = (96, 384, 1536)
 NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED = -1, -2, -3, -4, -5, -6
 #: The ends of the DUT's links, and that of a frame whose destination is behind neither.
 GENERATOR, SINK, ANY_END = 0, 1, -1
-#: Maximum number of packets that the DUT takes at a time. Copies of a frame leave among those that came with it: up to
-#: this number of the traffic, and twice as many frames if each has a copy.
+#: Maximum number of packets that the DUT takes from its ring at a time (NAPI_POLL_WEIGHT). So a full ring has room for
+#: as many of those that follow. Copies of a frame leave among those that came with it: up to this number of the
+#: traffic, and twice as many frames if each has a copy.
 MAX_BATCH = 64
 #: A short traffic returns too soon to tell copies from its next round. A longer one, of N frames, does so now and then
 #: where the ring was full: for some MAX_BATCH / 2 N of the frames. Up to this share may be chance.

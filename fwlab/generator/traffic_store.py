@@ -14,7 +14,7 @@ import numpy as np
 
 from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
-from fwlab.generator.recording import KEPT, KnownFrames, ends_behind
+from fwlab.generator.recording import KEPT, MAX_BATCH, KnownFrames, ends_behind
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -30,8 +30,6 @@ from fwlab.traffic.varied import varied
 FIRST_LINK, LAST_LINK = "generator-dut", "dut-sink"
 #: Maximum number of plays in memory, 5 to 45 MB each. No lab has more, so a class builds each of them once.
 MAX_PLAYS = 12
-#: Packets that Linux takes from a ring at once (NAPI_POLL_WEIGHT), so the room that there is for others afterwards.
-BURST = 64
 
 
 class TrafficStore:
@@ -177,13 +175,13 @@ class TrafficStore:
         return dict(zip(names, counts, strict=True))
 
     def dispersion(self, traffic: str) -> dict[str, float]:
-        """The index of dispersion (variance over mean) of a class's packets in each BURST in turn, where it is above 1.
+        """By class, the index of dispersion (variance over mean) of its packets in each MAX_BATCH, where it is above 1.
 
-        A full ring takes bursts of packets. So it takes a class whose packets come in bunches more unevenly than by
-        chance: its count has this multiple of the variance that an evenly spread one of its size has.
+        A full ring takes packets in batches. So the count of a class whose packets come in bunches varies more than
+        chance explains: its variance is this multiple of its mean.
         """
         numbers, found = self.classified(traffic), {}
-        whole = numbers[: len(numbers) // BURST * BURST].reshape(-1, BURST)
+        whole = numbers[: len(numbers) // MAX_BATCH * MAX_BATCH].reshape(-1, MAX_BATCH)
         for place, name in enumerate(self._lab.classes):
             counts = (whole == place).sum(axis=1)
             if counts.any() and (index := float(counts.var() / counts.mean())) > 1:

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
+from fwlab.generator.recording import MAX_BATCH
 from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.delivery import counted, first_plays
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
@@ -67,8 +68,6 @@ CURVE_FROM = 2.0
 #: How long the load lasts before a trial in the DUT's own time, and after it: the DUT counts during the trial, and what
 #: it spends on counting must not be part of the trial (s of the DUT's clock).
 SETTLE_S, TAIL_S = 0.05, 0.05
-#: Packets that a busy DUT takes from its ring before it counts them (NAPI_POLL_WEIGHT).
-BATCH = 64
 #: A class of which the ruleset lets a smaller share through than this, and not nothing, has no loss to speak of.
 WHOLE = 0.99
 
@@ -174,7 +173,7 @@ class AtPacedLoad(AtLoad):
         # The ring, and QEMU's queue before it, hold all that a load just above the capacity leaves undone in a trial.
         # That is what was lost: in a longer trial it would have been.
         came = load.pps * seen.duration_s
-        kept_up = came - seen.processed <= load.per_tick + min(BATCH, self.terms.width * came)
+        kept_up = came - seen.processed <= load.per_tick + min(MAX_BATCH, self.terms.width * came)
         processed = min(sent - 1, round(seen.processed / seen.duration_s * trial.duration_s))
         # Something may still be on its way: in the ring, if the DUT has time left for it, else of the last tick.
         on_its_way = self.nodes.ring if kept_up else math.ceil(load.per_tick)

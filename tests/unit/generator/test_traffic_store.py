@@ -124,7 +124,7 @@ def test_packets_offered_are_counted_by_the_classes_of_the_lab(flood: TrafficSto
 
 
 def test_packets_in_bunches_are_counted_as_uneven(flood: TrafficStore) -> None:
-    """By BURST packets of the table. The first class has 8 of each 64; the second has 64 of each 512."""
+    """In batches of 64 packets. The first class has 8 of each 64; the second has 64 of each 512."""
     numbers = np.full(5120, -1)
     numbers[::8] = 0
     numbers.reshape(-1, 512)[:, :64] = 1
