@@ -55,7 +55,8 @@ class Mix:
         **kwargs,
     ):
         """`attack` is the load of `attackers` addresses, `step` apart, against `target`; `beside` that of 200 hosts of
-        198.18.10.0/24. With several `targets`, all packets of one port go to that many hosts, from the target on.
+        198.18.10.0/24. With several `targets`, the packets to PORT go to that many hosts in turn, `target` being the
+        first.
 
         `bystanders` is the load of hosts that are on no list: the addresses next to every fifth attacker's, of which
         `draw` moves every fourth to another before the next attacker's, and hosts next to the lists and elsewhere.
