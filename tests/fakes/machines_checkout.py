@@ -21,8 +21,9 @@ from fwlab.model.topology import Topology
 from tests import ROOT
 
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
-#: A range of ports that no lab uses by default, so that these tests can run beside a lab.
-OFFSET = 20000
+#: Moves the ports of a lab below those that checkouts choose (fwlab/host/ports.py), so that these tests can run while a
+#: lab does. Above, Linux's ephemeral ports begin: a connection of any program may have one of them.
+OFFSET = -19_500
 LAB = "lab03-ipset"
 MACHINES = {"generator": f"{LAB}-generator", "dut": LAB, "sink": f"{LAB}-sink"}
 

@@ -37,10 +37,10 @@ HOST_FILE = {
 INTERFACES = {
     "socket": """
         <interface type="udp"><alias name="ua-net-0"/>
-          <source address="127.0.0.1" port="44030"><local address="127.0.0.1" port="44031"/></source>
+          <source address="127.0.0.1" port="4530"><local address="127.0.0.1" port="4531"/></source>
           <mac address="MAC0"/><target dev="vnet0"/><model type="virtio"/><driver iommu="off"/></interface>
         <interface type="udp"><alias name="ua-net-1"/>
-          <source address="127.0.0.1" port="44033"><local address="127.0.0.1" port="44032"/></source>
+          <source address="127.0.0.1" port="4533"><local address="127.0.0.1" port="4532"/></source>
           <mac address="MAC1"/><target dev="vnet1"/><model type="virtio"/><driver iommu="off"/></interface>""",
     "virtio": """
         <interface type="bridge"><alias name="ua-net-0"/><mac address="MAC0"/>

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.machines_checkout import LAB, MACHINES, build, declare, small_checkout
+from tests.fakes.machines_checkout import LAB, MACHINES, OFFSET, TOPOLOGY, build, declare, small_checkout
 from tests.fakes.programs import needs
 from tests.fakes.vagrant_script import shown, vagrant
 
 pytestmark = needs("vagrant")
+
+#: Of lab03's machines.
+FIRST_PORT = TOPOLOGY.ports.ssh_base + 3 * TOPOLOGY.ports.per_lab + OFFSET
 
 #: All machines run, as Vagrant sees it, and every action on one is noted.
 RUNNING = """
@@ -72,7 +75,7 @@ def test_ssh_config_names_each_machine_and_its_port(checkout: Path) -> None:
     done = vagrant(checkout, "ssh-config", LAB)
     assert done.returncode == 0, done.stderr
     hosts = re.findall(r"^Host (\S+)\n  HostName 127.0.0.1\n  User vagrant\n  Port (\d+)$", done.stdout, re.MULTILINE)
-    assert dict(hosts) == {name: str(42030 + number) for number, name in enumerate(MACHINES.values())}
+    assert dict(hosts) == {name: str(FIRST_PORT + number) for number, name in enumerate(MACHINES.values())}
     assert done.stdout.count(f"IdentityFile {checkout}/.fwlab/ssh/id_ed25519\n") == 3
 
 
@@ -87,7 +90,7 @@ def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_pa
     index.write_text(json.dumps({"version": 1, "machines": {"0123456789abcdef0123456789abcdef": entry}}))
     done = vagrant(checkout, "ssh-config", "0123456", cwd=tmp_path)
     assert f"Host {LAB}\n  HostName 127.0.0.1\n" in done.stdout, done.stderr
-    assert "Port 42031" in done.stdout
+    assert f"Port {FIRST_PORT + 1}\n" in done.stdout
 
 
 # ---- errors ------------------------------------------------------------------------------------------------------
