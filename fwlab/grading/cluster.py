@@ -14,7 +14,6 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +62,11 @@ SETTINGS = {
 }
 
 
+def _settings(project: Project) -> dict[str, object]:
+    """Dask's, with its files in the checkout: in /tmp, another user may have made its folder."""
+    return {**SETTINGS, "temporary-directory": str(project.state)}
+
+
 class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask knows it by the end of its name
     """Runs what Dask gives it in the thread that calls `run_next`."""
 
@@ -106,7 +110,6 @@ class GradingWorker(Worker):  # type: ignore[misc]
     """Dask's worker, with one thread and a set of machines."""
 
     def __init__(self, address: str, grader: Grader, executor: MainThreadPoolExecutor, **options: Any) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="fwlab-worker-")
         super().__init__(
             address,
             nthreads=1,
@@ -115,7 +118,6 @@ class GradingWorker(Worker):  # type: ignore[misc]
             memory_limit=0,
             dashboard=False,
             dashboard_address=LOOPBACK,
-            local_directory=self._scratch.name,
             **options,
         )
         self.grader, self.executor_here = grader, executor
@@ -277,7 +279,7 @@ def open_cluster(
     Raises BadInput, CannotMeasure.
     """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the grading reports what matters
-    with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
+    with dask.config.set(_settings(project)), contextlib.ExitStack() as stack:
         if scheduler is not None:
             client = stack.enter_context(_client(scheduler, key))
             yield Cluster(client)
@@ -404,7 +406,7 @@ def work_for(
                 _thread.interrupt_main()  # it was given up, and hangs
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with dask.config.set(SETTINGS):
+    with dask.config.set(_settings(project)):
         thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
         try:
