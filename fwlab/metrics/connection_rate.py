@@ -114,6 +114,11 @@ class FlatOut(Attempt[Window]):
     answers: float
     background: Background | None
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether the DUT was idle almost all the time, or no connection ended: a slower DUT lets none through either."""
+        return super().hopeless or not self.clients.completed
+
     def trials(self) -> list[TcpTrial]:
         """The valid windows as trials. If background traffic uses the first link, only the last link is counted."""
         first = len(self.packets) - 1 if self.background else 0

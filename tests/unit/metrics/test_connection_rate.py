@@ -132,6 +132,13 @@ def test_a_dut_that_waits_for_connections_is_a_problem_with_their_number() -> No
     assert found.problems[1:] == [FEW]
 
 
+def test_a_dut_that_lets_no_connection_through_is_not_slowed() -> None:
+    bed = Testbed(enough=9, clients=counted(completed=0, duration_s=40))
+    found = bed.measure(WEB, ["connections"])
+    assert "not saturated" in found.problems[0]
+    assert len(bed.armed) == 1
+
+
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_measurement_that_takes_too_long_tells_how_many_connections_there_were(answers: bool) -> None:
     class Slow(Testbed):
