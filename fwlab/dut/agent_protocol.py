@@ -34,6 +34,7 @@ class Terms(TrialTerms):
     """All terms of trials, with the policy that sorts them (linux/agent/trials.py, trials.lua).
 
     max_length       maximum length of a trial, as a multiple of window_s, however few packets arrive
+    max_idle         a trial in which the CPU was idle for a larger share waits for no more packets after window_s
     max_perturbed    give up after more perturbed trials than this for each wanted one
     max_busy, max_busy_for_each  give up once programs (not kernel threads) perturbed more trials than the first, and
                  than the second for each valid one: somebody is logged in, and more trials would not help
@@ -46,6 +47,7 @@ class Terms(TrialTerms):
     """
 
     max_length: int
+    max_idle: float
     max_perturbed: int
     max_busy: int
     max_busy_for_each: int
@@ -56,6 +58,7 @@ class Terms(TrialTerms):
 #: What no measurement sets otherwise. An agent is sent this with the rest of the terms, and has no constants.
 POLICY = {
     "max_length": 20,
+    "max_idle": 0.5,
     "max_perturbed": 5,
     "max_busy": 8,
     "max_busy_for_each": 2,

@@ -123,6 +123,14 @@ def test_a_window(clock: SimpleNamespace, pps: int, duration_ns: int, packets: i
     assert found["counts"]["eth0.rx_packets"] == packets
 
 
+def test_a_dut_that_is_idle_most_of_the_time_waits_for_no_more_packets(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "idle_ns", lambda: [clock.ns * 6 // 10, clock.ns])
+    found = trials.window(FakeCounters(clock, 100), NO_COUNTER, "eth0", TERMS)
+    assert (found["duration_ns"], found["idle_ns"]) == (100_000_000, 60_000_000)
+
+
 def test_waiting_for_packets_ends_with_a_packet_or_a_timeout(clock: SimpleNamespace) -> None:
     FakeCounters(clock, pps=1000).wait_for_packets("eth0", 64, 1)
     assert clock.ns < 100_000_000

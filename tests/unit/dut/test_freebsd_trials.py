@@ -151,6 +151,14 @@ def test_a_trial_goes_on_until_there_are_enough_packets_but_not_for_ever(tmp_pat
     assert [trial["counts"]["vtnet0.rx_packets"] for trial in told["valid"]] == [660, 5]
 
 
+def test_a_dut_that_is_idle_most_of_the_time_waits_for_no_more_packets(tmp_path: Path) -> None:
+    machine = flooded()
+    for idle in (60_000, 60_000, 40_000):
+        machine.after(kernel=1).after(kernel=100_000 - idle, idle=idle, packets=5)
+    told = machine.after(kernel=50_000, packets=700).measured(tmp_path)
+    assert [trial["counts"]["vtnet0.rx_packets"] for trial in told["unsaturated"]] == [5, 5, 705]
+
+
 def test_no_packets_are_reported(tmp_path: Path) -> None:
     machine = Machine().after().after(kernel=4_000_000).after(kernel=2_000_000)
     assert machine.measured(tmp_path)["failed"] == "no packet arrived at vtnet0 within 5 s"

@@ -4,9 +4,11 @@
 import itertools
 import os
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fwlab.dut.agent_protocol import POLICY
 from fwlab.dut.linux.agent import retired as retired_module
 from fwlab.dut.linux.agent import trials
 from fwlab.dut.linux.agent.retired import READING, Retired, open_counter, retired
@@ -87,7 +89,7 @@ def test_a_trial_has_what_was_retired_in_it(
     )
     monkeypatch.setattr(trials, "time", SimpleNamespace(sleep=sleep, process_time_ns=lambda: 0))
     monkeypatch.setattr(trials, "idle_ns", lambda: [0])
-    terms = {"window_s": 0.1, "packets": 64, "max_length": 20}
+    terms: Any = {"window_s": 0.1, "packets": 64, **POLICY}
     assert trials.window(counters, counter, "eth0", terms)["instructions"] == expected
 
 

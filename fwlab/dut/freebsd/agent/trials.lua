@@ -53,7 +53,7 @@ local function counted(first, last)
   return counts
 end
 
--- One trial of at least `window_s` and `packets`: duration_ns, idle_ns, other_ns, programs_ns, counts, and by_name.
+-- One trial of at least `window_s` and `packets`, unless few packets arrive: duration_ns, idle_ns, other_ns, programs_ns, counts, and by_name.
 -- The duration is the CPU time of everything but this agent. So it needs no clock, and what the agent takes to read
 -- the counters is no part of it.
 local function window(context, device, terms)
@@ -61,19 +61,17 @@ local function window(context, device, terms)
   local name = device .. ".rx_packets"
   local wake = context.system:alarm(window_s)
   local first = context.snapshots:take()
-  local last
+  local last, used
   while true do
     wake()
     last = context.snapshots:take()
+    used = cpu_time.between(first, last, context.agent, context.serving)
     local took = context.snapshots:between(first, last)
-    if took >= window_s * 1e9 and last.counts[name] - first.counts[name] >= terms.packets
-      or took > terms.max_length * window_s * 1e9 then
-      break
-    end
+    local enough = last.counts[name] - first.counts[name] >= terms.packets or used.idle > terms.max_idle * took
+    if took >= window_s * 1e9 and enough or took > terms.max_length * window_s * 1e9 then break end
     wake = context.system:alarm(window_s / 4)
   end
   check_host(last, context.agent)
-  local used = cpu_time.between(first, last, context.agent, context.serving)
   return {
     duration_ns = used.served + used.idle + used.other,
     clock_ns = context.snapshots:between(first, last),

@@ -38,7 +38,7 @@ def window(
     marks: Marks | None = None,
     idle_of: Callable[[], list[int]] | None = None,
 ) -> TrialCounts:
-    """One trial of at least `window_s` and `packets`.
+    """One trial of at least `window_s` and `packets`, unless few packets arrive.
 
     Packets are served in bursts of 64, which takes a slow ruleset a while. Of several CPUs the busiest counts: where
     traffic reaches only some of them, the others are idle however much arrives.
@@ -57,6 +57,8 @@ def window(
         end, last = counters.read_at()
         if last[name] - first[name] >= packets or end - begin > longest_ns:
             break
+        if min(_growth(idle_before, idle_of())) > terms["max_idle"] * (end - begin):
+            break  # the DUT waits for packets, not for the time to serve them
     marks.end()  # as far behind the reading of the counters as the other mark
     retired_after = retired.read()
     known = max(_growth(served_before, counters.served_ns())) + time.process_time_ns() - own
