@@ -116,7 +116,7 @@ class FlatOut(Attempt[Window]):
 
     @property
     def hopeless(self) -> bool:
-        """Whether the DUT was idle almost all the time, or no connection ended: a slower DUT lets none through either."""
+        """Whether the DUT was idle almost all the time, or no connection ended: to slow it would let none through."""
         return super().hopeless or not self.clients.completed
 
     def trials(self) -> list[TcpTrial]:
