@@ -113,6 +113,9 @@ class TcpEndpoints(Protocol):
     connections: Connections
     answer_bytes: int
 
+    def connect(self) -> None:
+        """Open one connection, and close it. Raises Hindered if that takes too long."""
+
     def flat_out(self) -> ConnectionLoad:
         """Keep `connections.concurrent` connections open, or as many as the client supports, until stopped."""
 

@@ -31,7 +31,7 @@ from fwlab.generator.tcp_config import (
 from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, Hindered
 from fwlab.model.trial import Clients
 
 #: Our files on a node. A reboot removes them, and the settings that they hold.
@@ -40,6 +40,8 @@ SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
 )
 #: A connection that takes longer counts as failed (s): at a rate, and flat out, where the DUT is throttled.
 CONNECTION_TIMEOUT_S, FLAT_OUT_TIMEOUT_S = 10, 60
+#: A DUT that is not throttled, and lets connections through, makes one within this time (s): a SYN is sent four times.
+CONNECT_S = 14
 #: Minimum retransmission timeout (s), of SYNs, too; and with background traffic, which makes the DUT lose packets.
 RTO_MIN_S, RTO_MIN_BACKGROUND_S = 5, 3
 _COUNTERS = "grep ^Tcp: /proc/net/snmp"
@@ -112,6 +114,16 @@ class KernelTcpEndpoints:
 
     def __init__(self, generator: Ssh, sink: Ssh, connections: Connections, answer_bytes: int) -> None:
         self._generator, self._sink, self.connections, self.answer_bytes = generator, sink, connections, answer_bytes
+
+    def connect(self) -> None:
+        """Open one connection, and close it. Raises Hindered if that takes too long.
+
+        wrk does so too before it opens the others, and waits for minutes.
+        """
+        address, port = first_address(self.connections.servers), self.connections.port
+        connecting = f"timeout {CONNECT_S} bash -c '</dev/tcp/{address}/{port}' 2>/dev/null && echo open || echo shut"
+        if self._generator.run(connecting).strip() != "open":
+            raise Hindered(f"no connection to {address}:{port} gets through the DUT", "fwlab hold LAB EXERCISE")
 
     def flat_out(self) -> KernelConnectionLoad:
         """Keep `concurrent` connections open, as many as the DUT forwards, until stopped."""

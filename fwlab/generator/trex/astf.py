@@ -123,6 +123,9 @@ class TrexTcpEndpoints:
         self._client, self._sink, self._small = client, sink, small
         self.connections, self.answer_bytes = connections, answer_bytes
 
+    def connect(self) -> None:
+        """Nothing: TRex opens its connections whatever becomes of the first."""
+
     def flat_out(self) -> TrexConnectionLoad:
         """Keep connections open, as many as the DUT forwards, until stopped."""
         concurrent = min(self.connections.concurrent, MAX_OPEN) if self._small else self.connections.concurrent

@@ -7,6 +7,7 @@ import ipaddress
 import re
 import struct
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -19,7 +20,7 @@ from fwlab.generator import tcp_config as tcp
 from fwlab.generator.tcp_endpoints import KernelConnectionLoad, KernelTcpEndpoints, Retransmissions, tcp_endpoints
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, Hindered
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, TcpTrial
@@ -226,6 +227,13 @@ def test_httperf_opens_connections_at_a_rate() -> None:
     node.answer = "Tcp: x\n---\n"
     with pytest.raises(CannotMeasure, match="the client ended early"):
         KernelTcpEndpoints(node, sink, WEB, 260).at_rate(50, 100)
+
+
+@pytest.mark.parametrize(("answer", "shut"), [("open\n", False), ("shut\n", True)])
+def test_a_dut_that_lets_no_connection_through_is_found_at_once(answer: str, shut: bool) -> None:
+    expected = pytest.raises(Hindered, match="no connection to 198.19.32.0:8080") if shut else nullcontext()
+    with expected:
+        KernelTcpEndpoints(Node(answer), Node("Tcp: x"), WEB, 260).connect()
 
 
 def test_an_abandoned_client_ends_by_itself() -> None:

@@ -16,7 +16,7 @@ from fwlab.metrics.connection_rate import MIN_PACKETS
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, Hindered, Overdue
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, Delivery
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
@@ -64,6 +64,9 @@ class Testbed:
         return ([window] * self.armed[-1]["windows"], [], []) if self.step >= self.enough else ([], [idle], [])
 
     # both ends of connections
+    def connect(self) -> None:
+        pass
+
     def flat_out(self) -> Testbed:
         return self
 
@@ -132,11 +135,15 @@ def test_a_dut_that_waits_for_connections_is_a_problem_with_their_number() -> No
     assert found.problems[1:] == [FEW]
 
 
-def test_a_dut_that_lets_no_connection_through_is_not_slowed() -> None:
-    bed = Testbed(enough=9, clients=counted(completed=0, duration_s=40))
-    found = bed.measure(WEB, ["connections"])
-    assert "not saturated" in found.problems[0]
-    assert len(bed.armed) == 1
+def test_a_dut_that_lets_no_connection_through_gets_no_trial() -> None:
+    class Shut(Testbed):
+        def connect(self) -> None:
+            raise Hindered("no connection gets through", "fwlab hold")
+
+    bed = Shut()
+    with pytest.raises(Hindered):
+        bed.measure(WEB, ["connections"])
+    assert bed.armed == []
 
 
 @pytest.mark.parametrize("answers", [True, False])
