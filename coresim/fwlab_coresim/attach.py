@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.own_folder import own_folder
 from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.host.kvm_probe import qemu_version
 from fwlab.host.ssh import Ssh
@@ -82,11 +83,11 @@ def refuse_other_qemu(version: str) -> None:
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     """A folder that QEMU can reach, whatever user it is."""
-    with write_errors_as(Path(tempfile.gettempdir()), CannotMeasure):
-        work = tempfile.TemporaryDirectory(prefix="fwlab-core-")
-    with work as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with contextlib.ExitStack() as held:
+        with write_errors_as(Path(tempfile.gettempdir()), CannotMeasure):
+            folder = held.enter_context(own_folder("fwlab-counters-"))
+        folder.chmod(0o755)
+        yield folder
 
 
 def _restart(domain: str, folder: Path, edit: Callable[[str], str]) -> None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lab's traffic as frame tables, and the number of packets of each class that a playback offers."""
 
-import shutil
-import tempfile
+import contextlib
 import weakref
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwlab.checkout.own_folder import own_folder
 from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.recording import KEPT, MAX_BATCH, KnownFrames, ends_behind
@@ -129,10 +129,10 @@ class TrafficStore:
         table = self.table(traffic)  # before any folder: an invalid profile leaves nothing behind
         if self._files is None:
             folder = self._project.state / self._lab.id
-            folder.mkdir(parents=True, exist_ok=True)
-            self._files = Path(tempfile.mkdtemp(dir=folder, prefix="frames-"))
+            held = contextlib.ExitStack()
+            self._files = held.enter_context(own_folder("tables-", folder))
             # With the store, at the end of the program at the latest.
-            weakref.finalize(self, shutil.rmtree, self._files, ignore_errors=True)
+            weakref.finalize(self, held.close)
         path = self._files / f"{traffic}.frames"
         if not path.exists():
             write_table(

@@ -10,13 +10,13 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.own_folder import own_folder
 from fwlab.checkout.project import Project
 from fwlab.grading.record import CheckMark
 from fwlab.measure.context import RunContext
@@ -105,12 +105,12 @@ class OwnTests:
         ]
 
     def _pytest(self, facts: Mapping[str, Any], *words: str) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="fwlab-tests-") as place:
-            top, answer = Path(place) / "tests", Path(place) / "answer.json"
+        with own_folder("fwlab-own-tests-") as place:
+            top, answer = place / "tests", place / "answer.json"
             for name, text in {"conftest.py": _CONFTEST, **self._files}.items():
                 (top / name).parent.mkdir(parents=True, exist_ok=True)
                 (top / name).write_text(text)
-            given = Path(place) / "facts.json"
+            given = place / "facts.json"
             given.write_text(json.dumps({**self._facts, **facts, "answer": str(answer)}))
             own = ["-c", os.devnull, f"--rootdir={top}", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"]
             command = [sys.executable, "-m", "pytest", *own, f"--fwlab-facts={given}", *words, str(top)]

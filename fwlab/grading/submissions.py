@@ -5,16 +5,17 @@ Child processes with limits do it: one unpacks an archive and copies the files o
 them. The copies are in a temporary folder: a class may hand in more than fits into memory.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fwlab.checkout.own_folder import own_folder
 from fwlab.grading.archives import Unreadable
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
 from fwlab.grading.confined import NoRoom, Tell, run_confined
@@ -71,21 +72,18 @@ class HandedIn:
 
 
 class Submissions:
-    """Everything that a class handed in. `close` deletes the copies. `inside`: a folder for them."""
+    """Everything that a class handed in. `close` deletes the copies."""
 
-    def __init__(self, inside: Path | None = None) -> None:
-        self._copies = tempfile.TemporaryDirectory(prefix="fwlab-submissions-", dir=inside)
+    def __init__(self) -> None:
+        self._held = contextlib.ExitStack()
+        #: Where the copies are, and an archive may be unpacked for a while.
+        self.scratch = self._held.enter_context(own_folder("fwlab-handed-in-"))
         #: Who handed in, by the name in marks.
         self.students: dict[str, Student] = {}
         #: What was odd about the class's folder, in words.
         self.odd: list[str] = []
         #: The numbers drawn for each, if tasks are individual.
         self.individual: dict[str, dict[str, Value]] = {}
-
-    @property
-    def scratch(self) -> Path:
-        """Where an archive may be unpacked for a while."""
-        return Path(self._copies.name)
 
     def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
         """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
@@ -112,7 +110,7 @@ class Submissions:
 
     def close(self) -> None:
         """Remove the copies."""
-        self._copies.cleanup()
+        self._held.close()
 
 
 def as_recorded(handed_in: HandedIn) -> dict[str, Any]:

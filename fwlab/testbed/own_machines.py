@@ -5,24 +5,21 @@ The names of a checkout's machines come from its path, and its ports from FWLAB_
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_errors_as
+from fwlab.checkout.own_folder import own_folder
 from fwlab.checkout.project import Project, lab_ids, load_topology
 from fwlab.host.ports import free_shift
 from fwlab.model.errors import CannotMeasure
 
 #: What Vagrant and the instrument read of a checkout, and what its boxes are compared with.
 FOLDERS, FILES = ("labs", "provision", "packer", "engine"), ("Vagrantfile", "topology.yml", "pyproject.toml")
-#: Held by the process whose machines these are.
-LOCK = "in-use"
 
 
 @contextlib.contextmanager
@@ -32,36 +29,20 @@ def own_machines(project: Project) -> Iterator[Project]:
     Also clears away what such processes left behind that were killed. Raises CannotMeasure.
     """
     parent = project.state / "workers"
-    with write_errors_as(parent, CannotMeasure):
-        parent.mkdir(parents=True, exist_ok=True)
-        with (parent / LOCK).open("w") as others:
-            fcntl.flock(others, fcntl.LOCK_EX)  # or another one might clear this away before it is held
-            clear_away(parent)
-            top = Path(tempfile.mkdtemp(dir=parent))
-            lock = (top / LOCK).open("w")
-            fcntl.flock(lock, fcntl.LOCK_EX)
     before = os.environ.get("FWLAB_PORT_OFFSET")
-    try:
-        with write_errors_as(top, CannotMeasure):
+    with contextlib.ExitStack() as held:
+        with write_errors_as(parent, CannotMeasure):
+            top = held.enter_context(own_folder("worker-", parent, remove=_remove))
             _fill(project, top)
         ports = load_topology(project).ports
         os.environ["FWLAB_PORT_OFFSET"] = str(free_shift(ports.address, ports.of_labs(lab_ids(project))))
-        yield Project(top)
-    finally:
-        _remove(top)
-        lock.close()
-        if before is None:
-            os.environ.pop("FWLAB_PORT_OFFSET", None)
-        else:
-            os.environ["FWLAB_PORT_OFFSET"] = before
-
-
-def clear_away(parent: Path) -> None:
-    """Destroy the machines of processes that are gone, and remove their folders."""
-    for top in parent.glob("*/") if parent.is_dir() else ():
-        with contextlib.suppress(OSError), (top / LOCK).open("r") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(top)
+        try:
+            yield Project(top)
+        finally:
+            if before is None:
+                os.environ.pop("FWLAB_PORT_OFFSET", None)
+            else:
+                os.environ["FWLAB_PORT_OFFSET"] = before
 
 
 def _fill(project: Project, top: Path) -> None:

@@ -9,15 +9,14 @@ import itertools
 import json
 import os
 import shlex
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.own_folder import own_folder
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.qemu_process import virsh
 
@@ -178,13 +177,10 @@ def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iter
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="fwlab-play-"))
-    try:
+    with own_folder("fwlab-wires-") as folder:
         if not os.getuid():  # libvirt runs root's machines as another user
             folder.chmod(0o733)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
