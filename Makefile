@@ -60,8 +60,9 @@ labs: boxes
 
 test: test-offline test-browser test-live
 
-# One process more than there are cores: a tenth of the time is spent waiting.
-OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadgroup --no-loadscope-reorder
+# One process more than there are cores: a tenth of the time is spent waiting. The tests of a file share a process, and
+# what their modules keep.
+OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 test-offline: setup
 	$(OFFLINE) -m 'not thorough'
 

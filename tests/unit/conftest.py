@@ -17,17 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The files that take longest. Begun first, they do not keep one process busy when the other has nothing left.
 FIRST = (
     "test_nothing_fixed",
-    "test_lint",
-    "test_workers",
     "test_labs",
-    "test_site",
+    "test_variants",
+    "test_own_tests",
+    "test_lint",
+    "test_wheel",
     "test_vagrantfile",
-    "test_bundle",
-    "test_hold_command",
-    "test_domain_xml",
-    "test_testbed_plugin",
+    "test_site",
+    "test_classes",
+    "test_grading_resumed",
 )
-#: A file whose labs need not be tested by one process.
+#: The file that keeps most of each lab, so it tests one lab after the other.
 BY_LAB = "test_nothing_fixed"
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
@@ -37,15 +37,16 @@ TIMEOUT_S = 120
 gc.disable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        # A group of tests shares a process, and what their modules keep.
-        lab = f":{item.callspec.params['name']}" if item.path.stem == BY_LAB else ""
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}{lab}"))
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[int, str]:
+    stem = item.path.stem
+    return FIRST.index(stem) if stem in FIRST else len(FIRST), item.callspec.params["name"] if stem == BY_LAB else ""
 
 
 def pytest_collection_finish() -> None:

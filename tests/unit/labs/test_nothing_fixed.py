@@ -7,7 +7,7 @@ Otherwise whoever reads the profile, or has looked at the traffic once, passes w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 import pytest
 
@@ -30,6 +30,8 @@ from tests.fakes.separators import (
 LABS: dict[str, Lab] = {name: lab_named(name).whole for name in LAB_IDS}
 #: The seeds that a rule is learnt from, and the one that it is tried on.
 LEARNT, TRIED = (2, 3), 4
+#: Traffics of seeds and plays in memory, some 20 MB each: more than the tests of a lab share.
+KEPT = 48
 #: The play after the flood (Measurer).
 AFTER_FLOOD = Phase.AFTER_FLOOD - Phase.FLOOD
 #: Packets of that play, at most.
@@ -106,7 +108,7 @@ def idea(name: str, exercise: str, dropped: str) -> set[str]:
     return of_exercise.get(dropped, of_exercise.get("*", set()))
 
 
-@cache
+@lru_cache(maxsize=KEPT)
 def of_seed(name: str, traffic: str, seed: int, play: int = 0) -> dict[str, Sample]:
     store = TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed)
     return samples(store.of_play(traffic, play, LATER if play else None), traffic)
