@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from fwlab.traffic.classes import OTHER
-from fwlab.traffic.frames import Frames
+from fwlab.traffic.frames import Frames, cut
 from fwlab.traffic.headers import read_headers, within
 
 PCAP_HEADER = 24
@@ -105,21 +105,13 @@ def read_recording(path: Path, kept: int) -> Recording:
             break
         places.append(at)
         at = end
-    begins = np.array(places, dtype=np.int64)
-    headers = _taken(data, begins, RECORD.size).view("<u4").astype(np.int64)
+    begins, recorded = np.array(places, dtype=np.int64), np.frombuffer(data, dtype=np.uint8)
+    headers = cut(recorded, begins, RECORD.size).view("<u4").astype(np.int64)
     heads = np.zeros((len(begins), kept), dtype=np.uint8)
     for size in np.unique(headers[:, 2]):
         rows = np.flatnonzero(headers[:, 2] == size)
-        heads[rows, :size] = _taken(data, begins[rows] + RECORD.size, size)
+        heads[rows, :size] = cut(recorded, begins[rows] + RECORD.size, size)
     return Recording(headers[:, 0] * 1_000_000 + headers[:, 1], heads)
-
-
-def _taken(data: bytes, begins: np.ndarray, size: int) -> np.ndarray:
-    """The `size` bytes from each of these places on: uint8 array of shape (n, size)."""
-    if not (len(begins) and size):
-        return np.zeros((len(begins), size), dtype=np.uint8)
-    # A view, so that whole rows are copied: an index for each byte takes eight times as much memory as the bytes.
-    return np.asarray(np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, dtype=np.uint8), size)[begins])
 
 
 def _kinds(heads: np.ndarray) -> np.ndarray:
@@ -146,9 +138,13 @@ def _mixed(fixed: np.ndarray) -> np.ndarray:
     """A number for each row of bytes (shape (n, k), k a multiple of 8): uint64 array of shape (n,)."""
     words = np.ascontiguousarray(fixed).view(np.uint64)
     # Multiply-shift hashing: a chance of 2**-64 for each pair of different frames, for odd random factors.
-    factors = np.random.default_rng(1).integers(1 << 63, size=words.shape[1], dtype=np.uint64) << np.uint64(1)
-    mixed = (words ^ (words >> np.uint64(29))) * (factors | np.uint64(1))
-    return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
+    drawn = np.asarray(np.random.default_rng(1).integers(1 << 63, size=words.shape[1], dtype=np.uint64))
+    factors = drawn << np.uint64(1) | np.uint64(1)
+    found = np.zeros(len(words), dtype=np.uint64)
+    for place, word in enumerate(words.T):
+        mixed = (word ^ (word >> np.uint64(29))) * factors[place]
+        found ^= mixed ^ (mixed >> np.uint64(32))
+    return found
 
 
 def _ip_keys(packets: np.ndarray) -> np.ndarray:

@@ -147,7 +147,7 @@ class TrafficStore:
     def classified(self, traffic: str) -> np.ndarray:
         """The number of each frame's class, or -1: int64 array of shape (n,)."""
         if traffic not in self._classified:
-            self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
+            self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes, self._flows[traffic])
         return self._classified[traffic]
 
     def known_frames(self, traffic: str) -> KnownFrames:

@@ -71,6 +71,10 @@ def said(texts: Iterable[str]) -> list[list[str]]:
     return sorted(lines for file in files if (lines := [line for line in file if line]))
 
 
+#: The lines of each file, and the lengths of lists that were cut.
+Said = tuple[list[list[str]], list[tuple[str, int]]]
+
+
 @dataclass(frozen=True)
 class Made:
     """How a ruleset is made: from a folder of the lab with these parameters, each file with `more` behind it, or of
@@ -89,7 +93,7 @@ class Made:
         ruleset = lab_ruleset(self.folder, self.parameters, topology)
         return [RulesetFile(file.name, file.kind, file.text + self.more) for file in ruleset]
 
-    def says(self, topology: Topology) -> tuple[list[list[str]], list[tuple[str, int]]]:
+    def says(self, topology: Topology) -> Said:
         """What tells rulesets apart: the lines without comments, and the lengths of lists that were cut."""
         if self.folder is None:
             return said([] if self.file is None else [self.file.text]), []
@@ -108,19 +112,22 @@ def non_solutions(context: RunContext) -> dict[str, dict[str, Made]]:
     Raises BadInput for an unknown name in variants.yml.
     """
     lab, topology = context.lab, context.topology
-    own = {exercise.id: dict(_own_rulesets(context, exercise)) for exercise in lab.exercises}
-    cases = dict(_cases(context))
+
+    def read(rulesets: Iterable[tuple[str, Made]]) -> dict[str, tuple[Made, Said]]:
+        return {name: (made, made.says(topology)) for name, made in rulesets}
+
+    own = {exercise.id: read(_own_rulesets(context, exercise)) for exercise in lab.exercises}
+    cases = read(_cases(context))
     found: dict[str, dict[str, Made]] = {}
     for exercise in lab.exercises:
         mine, variants = own[exercise.id], load_variants(context.project, lab, exercise)
-        right = [mine[name].says(topology) for name in ("reference", *variants.right)]
-        seen = [said for said in (made.says(topology) for made in mine.values()) if said not in right]
-        every = _universal(exercise, mine["start"])
+        right = [mine[name][1] for name in ("reference", *variants.right)]
+        seen = [says for _, says in mine.values() if says not in right]
+        every = read(_universal(exercise, mine["start"][0]).items())
         for part in ("start", "reference"):
             every |= {f"{part}-{other}": own[other][part] for other in own if other != exercise.id}
         found[exercise.id] = {}
-        for name, made in (every | cases).items():
-            same = made.says(topology)
+        for name, (made, same) in (every | cases).items():
             if name != COSMETIC and (same in seen or (same in right and name.startswith("reference-"))):
                 continue
             seen.append(same)

@@ -16,7 +16,6 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -24,11 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
+from fwlab.checkout.own_folder import own_folder
 from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.host.process import output_of, virsh
 from fwlab.machines.plan import Machine, json_object
 from fwlab.machines.record import ARGUMENTS
 from fwlab.machines.seed import fingerprint_of, public_key
+from fwlab.machines.vm_state import free, state_in
 
 FORMAT = "fwlab-saved/2"
 SNAPSHOT = "fwlab-saved"
@@ -61,7 +62,9 @@ class SavedMachine:
                 return False
             disk = self._disk
             self._put_disk()
+            read_once = state_in(disk)
             self._revert()
+            free(disk, read_once)  # while the snapshot keeps it from being used for anything else
             with ThreadPoolExecutor() as pool:
                 let_in = pool.submit(self._let_in)
                 virsh("snapshot-delete", self._domain, SNAPSHOT)
@@ -177,8 +180,8 @@ class SavedMachine:
 
     def _save(self) -> None:
         _require_room(self._folder)
-        with tempfile.TemporaryDirectory(prefix="saving-", dir=self._folder) as work:
-            pair, made = Path(work, "key"), Path(work, "disk.zst")
+        with own_folder("being-saved-", self._folder) as work:
+            pair, made = work / "key", work / "disk.zst"
             output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "fwlab-saved", "-f", str(pair)])
             with self._admitted(pair.with_suffix(".pub").read_text().strip()):
                 self._keep_disk(made)

@@ -282,7 +282,7 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
     """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
     given = {"addresses": addresses, "scattered": scattered, "links": topology.links, **parameters}
     try:
-        return ENVIRONMENT.from_string(text).render(given)
+        return _compiled(text).render(given)
     except (TypeError, ValueError, ArithmeticError) as error:
         # Raised by a call inside the template, for example with an undefined count. Python does not name the variable.
         used = jinja2.meta.find_undeclared_variables(ENVIRONMENT.parse(text))
@@ -291,6 +291,11 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
         raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or fix the template") from error
     except jinja2.TemplateError as error:
         raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or fix the template") from error
+
+
+@lru_cache(maxsize=256)  # more than any lab has: grading renders each of them several times
+def _compiled(text: str) -> jinja2.Template:
+    return ENVIRONMENT.from_string(text)
 
 
 def unvalidated_file(name: str, text: str) -> RulesetFile:

@@ -28,14 +28,20 @@ _Numbers = TypeVar("_Numbers", int, np.ndarray)
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 
 
-def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
-    """The index of the first class that matches each frame, or -1: int64 array of shape (n,)."""
+def classify(
+    frames: Frames, classes: Mapping[str, TrafficClass], flows: Mapping[str, list[Flow]] | None = None
+) -> np.ndarray:
+    """The index of the first class that matches each frame, or -1: int64 array of shape (n,).
+
+    flows  what `stream_flows` found, where that is known
+    """
     headers = read_headers(frames)
-    flows = stream_flows(frames, classes)
+    flows = stream_flows(frames, classes) if flows is None else flows
+    counted = {end: counted_at(frames, classes, end) for end in {wanted.at for wanted in classes.values()}}
     found = np.full(len(frames), -1, dtype=np.int64)
     for place, (name, wanted) in enumerate(classes.items()):
         if name in flows:
-            fits = members(frames, headers, wanted, flows[name]) & counted_at(frames, classes, wanted.at)
+            fits = members(frames, headers, wanted, flows[name]) & counted[wanted.at]
         else:
             fits = _fits(headers, wanted)
             if wanted.payload is not None and wanted.payload.at is not None:
@@ -134,20 +140,16 @@ def carries(frames: Frames, headers: Headers, at: int, wanted: list[bytes]) -> n
     for size in {len(data) for data in wanted}:
         # Of one size, so that it does not matter that NumPy strips zeros from the end.
         listed = np.array([data for data in wanted if len(data) == size], dtype=f"S{size}")
-        inside, there = _bytes_at(frames, headers, at, size)
-        found |= inside & np.isin(there, listed)
+        rows, there = _bytes_at(frames, headers, at, size)
+        found[rows] |= np.isin(there, listed)
     return found
 
 
 def _bytes_at(frames: Frames, headers: Headers, at: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which frames have `size` bytes at this place of their UDP payload, and the bytes: arrays of shape (n,)."""
+    """The numbers of the frames that have `size` bytes at this place of their UDP payload, and the bytes."""
     begin = headers.payload + at
-    table = frames.matrix(int(begin.max(initial=0)) + size)
-    inside = (headers.payload > 0) & (begin + size <= frames.lengths)
-    # A frame that is too short yields its first bytes.
-    places = np.where(inside, begin, 0)[:, np.newaxis] + np.arange(size)
-    found = np.ascontiguousarray(table[np.arange(len(frames))[:, np.newaxis], places])
-    return inside, found.view(f"S{size}")[:, 0]
+    rows = np.flatnonzero((headers.payload > 0) & (begin + size <= frames.lengths))
+    return rows, frames.pieces(rows, begin[rows], size).view(f"S{size}")[:, 0]
 
 
 def counted_at(frames: Frames, classes: Mapping[str, TrafficClass], end: str) -> np.ndarray:
@@ -159,7 +161,8 @@ def counted_at(frames: Frames, classes: Mapping[str, TrafficClass], end: str) ->
 def _owned(frames: Frames, wanted: str) -> np.ndarray:
     """Which frames are of this stream, or of one of several that make it up: `visitors 1`, `visitors 2`."""
     names = [str(named) for named in frames.names]
-    return np.isin(frames.stream, [at for at, named in enumerate(names) if f"{named} ".startswith(f"{wanted} ")])
+    streams = [at for at, named in enumerate(names) if f"{named} ".startswith(f"{wanted} ")]
+    return np.asarray(np.isin(frames.part_stream, streams)[frames.part])
 
 
 def _identify(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
@@ -182,10 +185,10 @@ def _identify_by_payload(
     payload = wanted.payload
     assert payload is not None  # noqa: S101 - the caller's mistake
     if payload.at is not None and payload.size is not None:
-        inside, there = _bytes_at(frames, headers, payload.at, payload.size)
-        if not inside[mine].all():
+        rows, there = _bytes_at(frames, headers, payload.at, payload.size)
+        if np.count_nonzero(mine[rows]) < np.count_nonzero(mine):
             raise BadInput(f"stream {wanted.stream}: class {name} requires a longer UDP payload", "make it longer")
-        found = {bytes(data).ljust(payload.size, b"\0") for data in np.unique(there[mine])}
+        found = {bytes(data).ljust(payload.size, b"\0") for data in np.unique(there[mine[rows]])}
         return [(payload.at, data.hex()) for data in sorted(found)]
     data, places = bytes.fromhex(payload.hex[0]), set[int]()
     for row in np.flatnonzero(mine):

@@ -147,4 +147,6 @@ def _with_heads(frames: Frames, table: np.ndarray) -> Frames:
         data = made.data[frames.row[mine]]
         data[:, : table.shape[1]] = table[mine, : data.shape[1]]
         parts.append(Frameset(data, made.lengths[frames.row[mine]]))
-    return replace(frames, row=row, parts=parts)
+    found = replace(frames, row=row, parts=parts)
+    found.headers = frames.headers  # they hold no field that is drawn here
+    return found

@@ -19,6 +19,7 @@ import numpy as np
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.lab import Exercise
 from fwlab.traffic import Frames
+from fwlab.traffic.frames import cut
 from fwlab.traffic.headers import IPV4, Headers, read_headers
 
 #: A rule separates if it errs on at most this share of the class to drop, and of each class to pass: next to nothing
@@ -126,7 +127,8 @@ def samples(store: TrafficStore, traffic: str) -> dict[str, Sample]:
 
 
 def _fields(frames: Frames, headers: Headers, table: np.ndarray, transport: np.ndarray) -> dict[str, np.ndarray]:
-    rows, everywhere = np.arange(len(frames)), np.full(len(frames), fill_value=True)
+    everywhere = np.full(len(frames), fill_value=True)
+    data, rows = table.reshape(-1), np.arange(len(frames)) * table.shape[1]
     there = {
         "ethernet": (np.zeros(len(frames), dtype=np.int64), everywhere),
         "ip": (headers.network, headers.version == IPV4),
@@ -140,10 +142,7 @@ def _fields(frames: Frames, headers: Headers, table: np.ndarray, transport: np.n
         begin, has = there[layer]
         fields[name] = value = np.full(len(frames), -1, dtype=np.int64)
         if has.any():
-            number = np.zeros(np.count_nonzero(has), dtype=np.int64)
-            for byte in range(size):
-                number = number << 8 | table[rows[has], begin[has] + offset + byte]
-            value[has] = number
+            value[has] = cut(data, rows[has] + begin[has] + offset, size).astype(np.int64) @ _weights(size)
     return fields
 
 
@@ -322,7 +321,12 @@ def _atoms(bad: np.ndarray, good: np.ndarray, errors: float) -> list[tuple[int, 
 
 
 def _word(payload: np.ndarray, place: int) -> np.ndarray:
-    return np.asarray(payload[:, place : place + WORD].astype(np.int64) @ (1 << 8 * np.arange(WORD)[::-1]))
+    return np.asarray(payload[:, place : place + WORD].astype(np.int64) @ _weights(WORD))
+
+
+def _weights(size: int) -> np.ndarray:
+    """What each byte of a number of this size counts."""
+    return np.asarray(1 << 8 * np.arange(size)[::-1])
 
 
 def _fits(atoms: list[tuple[int, int]], bad: np.ndarray, goods: list[np.ndarray], errors: float) -> bool:

@@ -32,6 +32,8 @@ events_logger = "file"
 runtime = "runc"
 """
 STORAGE_CONF = '[storage]\ndriver = "vfs"\ngraphroot = "{top}/storage"\nrunroot = "{top}/run"\n'
+#: At most, in MB: compressed, and what `vagrant up` adds on the disk.
+COMPRESSED, ADDED = 900, 300
 MEASURED = f"vagrant up {LAB} >&2 && fwlab run {LAB} raw-drop --json"
 
 
@@ -63,9 +65,12 @@ class Podman:
     def build(self) -> None:
         certificates = "/etc/ssl/certs/ca-certificates.crt"
         hooks = [f"cp -P --parents {path} $1 || true" for path in ("/etc/pip.conf", "/etc/apt/apt.conf.d/99*")]
+        # As in the image that this one is used for.
+        left_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")]
         customize = [f"--customize-hook={hook}" for hook in (*hooks, f"cp {certificates} $1{certificates}")]
+        options = ("--variant=minbase", "--include=ca-certificates", *left_out, *customize)
         tar, boxes = str(self.top / "base.tar"), str(self.top / "boxes")
-        self.done("mmdebstrap", "--variant=minbase", "--include=ca-certificates", *customize, "bookworm", tar)
+        self.done("mmdebstrap", *options, "bookworm", tar)
         self.done("podman", "import", "--quiet", tar, BASE)
         self.done("packer/build", "--no-vagrant", "--export", boxes)
         self.done("make", "image", "BUILDER=podman", f"IMAGE={self.image}", f"IMPORT={boxes}")
@@ -95,6 +100,13 @@ def volume(top: Path, user: int) -> Path:
     folder.mkdir()
     os.chown(folder, user, user)
     return folder
+
+
+def test_it_is_small(podman: Podman) -> None:
+    packed = f"podman save {podman.image} | zstd -q -c | wc -c"
+    assert int(podman.done("sh", "-c", packed)) <= COMPRESSED * 1_000_000
+    filled = f"vagrant up {LAB} >&2 && du -xsm /home | cut -f1"
+    assert int(podman.done(*podman.command(1000, script=filled))) <= ADDED
 
 
 @pytest.mark.parametrize("user", [1000, 4242, 0])
@@ -146,6 +158,22 @@ def test_a_volume_of_another_user_is_refused_in_a_sentence(podman: Podman, tmp_p
         "fwlab: user 1000 cannot write to /srv/work, which belongs to user 4242\n"
         "  next: docker run --user 4242:4242 …\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--volume={work}:/srv/work:ro", "/srv/work is mounted read-only"),
+        ("--tmpfs=/srv/work:size=16k,mode=1777", "cannot be written: No space left on device"),
+    ],
+)
+def test_a_volume_that_takes_nothing_is_refused_in_a_sentence(
+    podman: Podman, tmp_path: Path, words: str, said: str
+) -> None:
+    done = podman.call(*podman.command(1000, words.format(work=volume(tmp_path, 1000)), script="true"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 2
 
 
 def test_root_without_capabilities_is_refused_in_a_sentence(podman: Podman) -> None:

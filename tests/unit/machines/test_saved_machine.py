@@ -141,7 +141,7 @@ def test_a_damaged_state_is_removed(bench: Bench, damage: str) -> None:
 def test_a_save_that_fails_keeps_nothing_and_says_so(bench: Bench, step: str) -> None:
     assert "its state was not saved" in bench.act("new", FAIL=step)["warnings"][0]
     assert bench.saved(".zst") == bench.saved(".key") == []
-    assert list((bench.cache / "saved").glob("saving-*")) == []
+    assert list((bench.cache / "saved").glob("being-saved-*")) == []
     if step in ("suspend", "zstd -q -9"):
         assert any("resume" in call for call in bench.did), "the machine goes on"
         assert any("snapshot-delete" in call for call in bench.did)
