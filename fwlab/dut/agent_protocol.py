@@ -34,7 +34,7 @@ class Terms(TrialTerms):
     """All terms of trials, with the policy that sorts them (linux/agent/trials.py, trials.lua).
 
     max_length       maximum length of a trial, as a multiple of window_s, however few packets arrive
-    max_idle         a trial in which the CPU was idle for a larger share waits for no more packets after window_s
+    max_idle         largest idle share of a trial that goes on after window_s because too few packets have come
     max_perturbed    give up after more perturbed trials than this for each wanted one
     max_busy, max_busy_for_each  give up once programs (not kernel threads) perturbed more trials than the first, and
                  than the second for each valid one: somebody is logged in, and more trials would not help

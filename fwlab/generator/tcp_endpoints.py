@@ -40,7 +40,7 @@ SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
 )
 #: A connection that takes longer counts as failed (s): at a rate, and flat out, where the DUT is throttled.
 CONNECTION_TIMEOUT_S, FLAT_OUT_TIMEOUT_S = 10, 60
-#: A DUT that is not throttled, and lets connections through, makes one within this time (s): a SYN is sent four times.
+#: How long a first connection may take through a DUT that is not throttled (s). Linux sends its SYN four times by then.
 CONNECT_S = 14
 #: Minimum retransmission timeout (s), of SYNs, too; and with background traffic, which makes the DUT lose packets.
 RTO_MIN_S, RTO_MIN_BACKGROUND_S = 5, 3

@@ -53,7 +53,8 @@ local function counted(first, last)
   return counts
 end
 
--- One trial of at least `window_s` and `packets`, unless few packets arrive: duration_ns, idle_ns, other_ns, programs_ns, counts, and by_name.
+-- One trial of at least `window_s` and `packets`, unless few packets arrive: duration_ns, idle_ns, other_ns,
+-- programs_ns, counts, and by_name.
 -- The duration is the CPU time of everything but this agent. So it needs no clock, and what the agent takes to read
 -- the counters is no part of it.
 local function window(context, device, terms)
