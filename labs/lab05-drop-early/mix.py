@@ -59,7 +59,8 @@ class Mix:
         first.
 
         `bystanders` is the load of hosts that are on no list: the addresses next to every fifth attacker's, of which
-        `draw` moves every fourth to another before the next attacker's, and hosts next to the lists and elsewhere.
+        `draw` moves every fourth to another before the next attacker's, hosts next to the lists and elsewhere, and hosts
+        that a longer list, or one with prefixes, would have.
         `prefixed` is that of attackers in ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one
         host in each of them.
 
@@ -72,7 +73,7 @@ class Mix:
         nearby = moved(draw, spaced(str(IPv4Address(first + 1)), attackers // 5, 5 * step), step)
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(-draw)
-        away = elsewhere(chance, first, listed[-1], attackers // 10) if bystanders else []
+        away = elsewhere(chance, listed, step, attackers // 10, bool(prefixed)) if bystanders else []
         strangers = away[attackers // 20 :]
         away = away[: attackers // 20]
         inside = within_prefixes(chance, 640) if prefixed else []
@@ -93,11 +94,12 @@ class Mix:
         return streams
 
 
-def elsewhere(chance, first, last, count):
-    """Hosts next to the lists and further away, of which none is listed."""
-    behind = PREFIXED + 256 * PREFIXES
+def elsewhere(chance, listed, step, count, prefixed):
+    """Hosts next to the lists, further away, and where a longer list has hosts or prefixes. None of them is listed."""
+    first, last, behind = listed[0], listed[-1], PREFIXED + 256 * PREFIXES
     far = [*range(last + 1, PREFIXED), *range(behind, behind + 100 * 256)]
-    return [first - 1, last + 1, PREFIXED - 1, behind, *(one_of(far, chance) for _ in range(count - 4))]
+    places = [far, range(last + step, PREFIXED, step), far if prefixed else range(PREFIXED, behind)]
+    return [first - 1, last + 1, PREFIXED - 1, behind, *(one_of(places[n % 3], chance) for n in range(count - 4))]
 
 
 def within_prefixes(chance, count):
