@@ -59,8 +59,8 @@ class Mix:
         first.
 
         `bystanders` is the load of hosts that are on no list: the addresses next to every fifth attacker's, of which
-        `draw` moves every fourth to another before the next attacker's, hosts next to the lists and elsewhere, and hosts
-        that a longer list, or one with prefixes, would have.
+        `draw` moves every fourth to another before the next attacker's, hosts next to the lists and elsewhere, and
+        hosts that a longer list, or one with prefixes, would have.
         `prefixed` is that of attackers in ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one
         host in each of them.
 
