@@ -125,9 +125,10 @@ def ports(chance, first, count, step):
 
 @scene
 def few(chance, first, count, step):
-    """A few attackers at any port. The neighbours have addresses around theirs."""
+    """A few attackers at any port. The neighbours have addresses around theirs, and those that a longer list has."""
     sources, anywhere = hosts(first, count, step), [80, *some_ports(chance)]
     around = sorted({source + way for source in sources for way in range(-6, 7)} - set(sources))
+    around += [sources[-1] + step * (1 + place + below(chance, 29)) for place in range(0, 290, 29)]
     flows = [(source, port) for port in anywhere for source in sources]
     return flows, paired(around + strangers(chance, NEIGHBOUR_FLOWS - len(around), sources), anywhere, NEIGHBOUR_FLOWS)
 
