@@ -42,6 +42,7 @@ class Mix:
         bystander="",
         bystanders=200,
         bystander_step=65,
+        beyond=0,
         listed="198.18.128.1",
         listed_hosts=0,
         listed_step=7,
@@ -58,6 +59,7 @@ class Mix:
 
         The first bystander is the attacker's neighbour, if no other is named. `draw` draws every fourth bystander:
         another address between two attackers'.
+        `beyond` of the bystanders have addresses that a longer list has: behind the last attacker's, and elsewhere.
         `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
         `listed_hosts`, a third of the attack comes from them, and a third from a few drawn from a list of `elsewhere`
         hosts of 10.0.0.0/8. Half of the bystanders' packets come from the `unlisted_hosts` between the listed ones, and
@@ -73,17 +75,19 @@ class Mix:
         chance = random.Random(draw)
         nearby = spaced(bystander or str(IPv4Address(attacker) + 1), bystanders, bystander_step)
         unlisted = spaced(str(IPv4Address(listed) + 1), unlisted_hosts, unlisted_step)
+        longer = spaced(attacker, attackers + 200, step)[attackers:]
         found, spared = [], []
         if elsewhere:
             every = scattered(elsewhere + 100 + PROBES)
             found = drawn(chance, every[:elsewhere], PROBES)
             # The other one of two, and some behind the end of the list (which is not as long in each exercise).
             spared = [host ^ 1 for host in found[::10]] + drawn(chance, every[-PROBES:], PROBES // 10)
+        over = drawn(chance, longer, beyond // 2) + drawn(chance, scattered(PROBES), beyond - beyond // 2)
         groups = [
             ("attack", spaced(attacker, attackers, step), attack_pps - 2 * listed_pps),
             ("listed", spaced(listed, listed_hosts, listed_step), listed_pps),
             ("elsewhere", found, listed_pps),
-            ("bystanders", moved(chance, nearby, step), rest_pps - unlisted_pps),
+            ("bystanders", moved(chance, nearby, step) + over, rest_pps - unlisted_pps),
             ("unlisted", moved(chance, unlisted, listed_step) + spared, unlisted_pps),
             ("legitimate", spaced("198.18.10.1", 250, 1), rest_pps),
         ]
