@@ -159,7 +159,7 @@ def check_command(
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
         tests = measure_and_test(session, context, specs)
-    session.run.predictions = predictions
+    session.run.predictions = tries.comparable(context, exercises, predictions)
     model = with_tests(build_model(context.lab, session.run), tests)
     told = tries.record(context, model, predictions)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)

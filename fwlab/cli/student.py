@@ -288,14 +288,18 @@ def predict_command(
     plain(out, f"{chosen.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
     if metric.unit == "pps" and 1 <= value < 1000:
         plain(out, f"  That is {value:g} packets per second. Tables show thousands (kpps): did you mean {value:g}k?")
-    if share and value > 1:
-        plain(out, "  The question asks for a share, from 0 to 1. A percentage is written with its sign: 19%.")
 
 
 def hint_command(
     lab: LabName,
     exercise: OneExercise,
     everything: Annotated[bool, typer.Option("--all", help="Show all hints at once.")] = False,
+    if share and value > 1:
+        raise BadInput(
+            f"{chosen.id}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%",
+            f"fwlab predict {found.id} {chosen.id}",
+        )
+    write_prediction(found, chosen.id, value)
 ) -> None:
     """Show one more hint for an exercise, each stronger than the last. They are counted in `fwlab status`."""
     project = find_project()

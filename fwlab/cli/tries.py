@@ -4,7 +4,7 @@
 import contextlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 from rich.console import Console
@@ -14,6 +14,7 @@ from fwlab.checkout.project import display_path
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.cli.output import plain
 from fwlab.measure.context import RunContext
+from fwlab.measure.work_folder import is_start
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
@@ -98,9 +99,27 @@ def before(context: RunContext, exercises: Sequence[Exercise]) -> list[str]:
     for exercise in exercises:
         if not (lab.folder / "work" / exercise.id).exists():
             told.append(f"{exercise.id}: not begun yet, so its start is measured: fwlab start {lab.id} {exercise.id}")
-        elif exercise.id not in predictions and progress.of(exercise.id).first_measured is None:
-            told.append(f"{exercise.id}: you have not predicted anything: fwlab predict {lab.id} {exercise.id} NUMBER")
+        elif progress.of(exercise.id).first_measured is None:
+            if exercise.id not in predictions:
+                what = "you have not predicted anything"
+                told.append(f"{exercise.id}: {what}: fwlab predict {lab.id} {exercise.id} NUMBER")
+            elif not _about(context, exercise):
+                what = "your prediction is about the start, so it is not compared with these files"
+                told.append(f"{exercise.id}: {what}. To measure the start first: fwlab reset {lab.id} {exercise.id}")
     return told
+
+
+def _about(context: RunContext, exercise: Exercise) -> bool:
+    """Whether the exercise's question is about the files that are in work/."""
+    return not exercise.predict.start or is_start(context.lab, exercise, context.topology)
+
+
+def comparable(
+    context: RunContext, exercises: Sequence[Exercise], predictions: Mapping[str, float]
+) -> dict[str, float]:
+    """The predictions about the files that are in work/ now."""
+    about = {exercise.id for exercise in exercises if _about(context, exercise)}
+    return {name: value for name, value in predictions.items() if name in about}
 
 
 def announce_exercises(

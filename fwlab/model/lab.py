@@ -123,10 +123,14 @@ class Predict(Strict):
 
     question  what is asked
     metric    the metric that the prediction is compared with
+    class     the traffic class, for a metric that is measured by class
+    start     the question is about the start: only a check of the unchanged start is compared with the prediction
     """
 
     question: str
     metric: MetricName = MAIN_METRIC
+    traffic_class: str = Field(default="", alias="class")
+    start: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -423,6 +427,11 @@ class Lab(Strict):
             self._reject_wrong_traffic(where, exercise.traffic, asked, known)
             for missing in missing_fields(exercise, asked, known):
                 raise ValueError(f"{where}: {missing}")
+            predict = exercise.predict
+            if predict.traffic_class and predict.traffic_class not in self.classes:
+                raise ValueError(f"{where}: predict: unknown class {predict.traffic_class}")
+            if predict.metric in known and known[predict.metric].by_class and not predict.traffic_class:
+                raise ValueError(f"{where}: predict: {predict.metric} needs a class")
 
     def _reject_wrong_traffic(self, where: str, name: str | None, asked: list[str], known: Metrics) -> None:
         """Each metric says whether it is measured on packets, on connections, or without traffic."""

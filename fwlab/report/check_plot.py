@@ -46,19 +46,23 @@ def check_plot(row: Row, baseline: Figure | None) -> CheckPlot | None:
 
     baseline  the capacity of the case that ratios are to
     """
+    asked = row.prediction
     names = [row.measured.metric, *(verdict.metric for verdict in row.verdicts)]
-    found = [row.of(name) for name in ([row.prediction.metric.name] if row.prediction else names)]
-    main = next((one for one in found if one), None)
-    if main is None or main.figure is None:
+    main = next((one for name in names if (one := row.of(name))), None)
+    metric, figure = (asked.metric, asked.figure) if asked else (main.metric, main.figure) if main else (None, None)
+    if metric is None or figure is None:
         return None
-    bars = [Bar("measured", main.figure.median, main.figure.low, main.figure.high)]
-    if row.prediction:
-        bars.insert(0, Bar("predicted", row.prediction.value, row.prediction.value, row.prediction.value))
-    if baseline and main.metric.name == MAIN_METRIC:
+    bars = [Bar("measured", figure.median, figure.low, figure.high)]
+    if asked:
+        bars.insert(0, Bar("predicted", asked.value, asked.value, asked.value))
+    if baseline and metric.name == MAIN_METRIC:
         bars.append(Bar("baseline", baseline.median, baseline.low, baseline.high))
-    verdict = next((v for v in row.verdicts if v.metric == main.metric.name and v.relative_to is None), None)
+    own = [v for v in row.verdicts if v.metric == metric.name and v.relative_to is None]
+    if asked and asked.traffic_class:
+        own = [v for v in own if v.check == f"{metric.name}-{asked.traffic_class}"]
+    verdict = next(iter(own), None)
     return CheckPlot(
-        metric=main.metric,
+        metric=metric,
         bars=tuple(bars),
         accepted=(verdict.low, verdict.high) if verdict else None,
         accepted_words=expected_range(verdict) if verdict else "",

@@ -50,11 +50,17 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The student's number and the measured median, both in the metric's unit."""
+    """The student's number in the metric's unit, and what was measured; `traffic_class`: "" if it is about none."""
 
     metric: Metric
     value: float
-    measured: float | None
+    figure: Figure | None
+    traffic_class: str = ""
+
+    @property
+    def measured(self) -> float | None:
+        """The median, in the same unit."""
+        return self.figure.median if self.figure else None
 
     @property
     def ratio(self) -> float | None:
@@ -247,6 +253,6 @@ def _prediction(lab: Lab, run: Run, measured: Measured) -> Prediction | None:
     exercise, value = lab.exercise(measured.id), run.predictions.get(measured.id)
     if exercise is None or value is None:
         return None
-    metric = METRICS[exercise.predict.metric]
-    found = figure(measured, metric, run.testbed)
-    return Prediction(metric, value, found.median if found else None)
+    asked = exercise.predict
+    metric = METRICS[asked.metric]
+    return Prediction(metric, value, figure(measured, metric, run.testbed, asked.traffic_class), asked.traffic_class)

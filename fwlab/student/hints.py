@@ -96,7 +96,7 @@ def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | No
             run = load_run(path, lab.id)
             of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)
             for measured in of_reference:
-                if found := figure(measured, metric, run.testbed):
+                if found := figure(measured, metric, run.testbed, exercise.predict.traffic_class):
                     return f"{quantity(found.median, metric)} ({display_path(project, path)})"
     return None
 

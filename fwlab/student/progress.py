@@ -217,7 +217,7 @@ def next_step(
     for exercise in order:
         done = progress.of(exercise.id)
         if not done.passed:
-            return _of_exercise(lab, exercise.id, done, exercise.id in predictions, exercise.id in hinted)
+            return _of_exercise(lab, exercise, done, exercise.id in predictions, exercise.id in hinted)
     for question in questions:
         answer = progress.answers.get(question)
         if answer is None or not answer.right:
@@ -227,11 +227,14 @@ def next_step(
     return NextStep(f"all done: hand in what is in labs/{lab.id}/work/")
 
 
-def _of_exercise(lab: Lab, exercise: str, done: ExerciseProgress, predicted: bool, hinted: bool) -> NextStep:
+def _of_exercise(lab: Lab, one: Exercise, done: ExerciseProgress, predicted: bool, hinted: bool) -> NextStep:
+    exercise = one.id
     if not predicted and done.first_measured is None:
         return NextStep("predict, before you measure", f"fwlab predict {lab.id} {exercise}")
     if not (lab.folder / "work" / exercise).is_dir():
         return NextStep("copy the start into work/", f"fwlab start {lab.id} {exercise}")
+    if done.last is None and one.predict.start:
+        return NextStep("check the start, which your prediction is about", f"fwlab check {lab.id} {exercise}")
     if done.last is None:
         return NextStep(f"edit labs/{lab.id}/work/{exercise}/, then check it", f"fwlab check {lab.id} {exercise}")
     if done.last.outcome is Outcome.INCONCLUSIVE:
@@ -248,13 +251,13 @@ def tries_in(model: ReportModel, topology: Topology) -> dict[str, Try]:
         exercise = model.lab.exercise(row.id)
         if exercise is None or row.outcome is None:
             continue
-        value = None
-        if not row.problems and row.outcome is not Outcome.INCONCLUSIVE:
-            value = figure(row.measured, METRICS[exercise.predict.metric], model.run.testbed)
+        asked, start, value = exercise.predict, is_start(model.lab, exercise, topology), None
+        if not row.problems and row.outcome is not Outcome.INCONCLUSIVE and (start or not asked.start):
+            value = figure(row.measured, METRICS[asked.metric], model.run.testbed, asked.traffic_class)
         found[row.id] = Try(
             at=at,
             ruleset=row.measured.ruleset_hash,
-            start=is_start(model.lab, exercise, topology),
+            start=start,
             outcome=row.outcome,
             failed=[verdict.check for verdict in row.verdicts if verdict.outcome is not Outcome.PASS],
             measured=value.median if value else None,

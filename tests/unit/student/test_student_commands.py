@@ -202,11 +202,13 @@ def test_a_number_in_another_unit_is_noticed(door: Door, checkout: Path) -> None
     assert "did you mean 280k?" in door("predict", LAB, EX1, "280")[1]
     assert "did you mean" not in door("predict", LAB, EX1, "280k")[1]
     path = checkout / "labs" / LAB / "lab.yml"
-    path.write_text(re.sub(r"predict: .*", "predict: { metric: delivered, question: 'How much?' }", path.read_text()))
+    path.write_text(
+        re.sub(r"predict: .*", "predict: { metric: delivered, class: attacker, question: '?' }", path.read_text())
+    )
     assert door("predict", LAB, EX1, "0.07")[1] == f"{EX1}: you predict 7 %\n"
-    said = door("predict", LAB, EX1, "19")[1]
-    assert said.startswith(f"{EX1}: you predict 1,900 %\n  The question asks for a share, from 0 to 1.")
-    assert read_predictions(checkouts.lab(checkout)) == {EX1: 19.0}
+    code, _, complaint = door("predict", LAB, EX1, "19")
+    assert (code, "a share, from 0 to 1 (got 19); a percentage has its sign: 19%" in complaint) == (EXIT_USAGE, True)
+    assert read_predictions(checkouts.lab(checkout)) == {EX1: 0.07}
 
 
 def test_a_check_names_the_files_that_it_loads(door: Door, checkout: Path, session: Measuring) -> None:

@@ -82,6 +82,28 @@ def test_a_prediction_is_compared_with_the_first_figure(door: Door, session: Mea
     assert "fail: delivered-attacker" in " ".join(table.split())
 
 
+def test_a_prediction_about_the_start_is_compared_with_the_start_alone(
+    door: Door, session: Measuring, checkout: Path
+) -> None:
+    path = checkout / "labs" / LAB / "lab.yml"
+    declared = yaml.safe_load(path.read_text())
+    question = {"question": "What share gets through?", "metric": "delivered", "class": "attacker", "start": True}
+    declared["exercises"][0]["predict"] = question
+    path.write_text(yaml.safe_dump(declared))
+    door("predict", LAB, EX1, "100%")
+    door("start", LAB, EX1)
+    assert "check the start" in door("status", LAB)[1]
+    edit(checkout, "-A PREROUTING -s 198.18.20.66 -j DROP")
+    _, said, complaint = door("check", LAB, EX1, "--testbed", "virtual")
+    assert "You predicted" not in said
+    assert f"{EX1}: your prediction is about the start" in complaint
+    assert status(door)["exercises"][0]["first_measured"] is None
+    door("reset", LAB, EX1)
+    session.arrived = 450
+    assert "You predicted 100 %, measured 50 %" in " ".join(door("check", LAB, EX1, "--testbed", "virtual")[1].split())
+    assert status(door)["exercises"][0]["first_measured"] == 0.5
+
+
 def test_a_missing_prediction_and_missing_work_are_told_before_the_measurement(door: Door, checkout: Path) -> None:
     _, _, complaint = door("check", LAB, EX1, "--testbed", "virtual")
     assert f"{EX1}: not begun yet, so its start is measured: fwlab start {LAB} {EX1}\n" in complaint
