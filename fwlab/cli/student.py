@@ -96,12 +96,18 @@ def _one(project: Project, lab: Lab, as_json: bool) -> None:
         table.add_row(*_cells(exercise, done, predictions.get(exercise.id), len(hints.get(exercise.id, []))))
     out.print(table)
     if questions:
-        right = sum(progress.answers[q.id].right for q in questions if q.id in progress.answers)
-        plain(out, f"workbook: {right} of {len(questions)} answers agree with your run")
+        plain(out, f"workbook: {_workbook_state(progress, questions)}")
     step = next_step(lab, progress, predictions, [question.id for question in questions], hints)
     plain(out, f"next: {step.command}" if step.command else f"next: {step.why}")
     if step.command:
         plain(out, f"      ({step.why})")
+
+
+def _workbook_state(progress: Progress, questions: list[Question]) -> str:
+    """How many answers are right, wrong and not given yet: what was not tried is not wrong."""
+    given = [progress.answers[question.id].right for question in questions if question.id in progress.answers]
+    counts = {"right": given.count(True), "not right yet": given.count(False), "open": len(questions) - len(given)}
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def _cells(exercise: Exercise, done: ExerciseProgress, predicted: float | None, hints: int) -> list[str]:
@@ -213,6 +219,9 @@ def answer_command(
     update(found, lambda current: current.with_answer(chosen.id, answer))
     if value is not None and expected is not None:
         plain(out, f"{chosen.id}: {_comparison(chosen, value, expected)}")
+    if value is not None and value != answer.value:
+        plain(out, f"Your answer {answer.value:g} is right, and stays.")
+        raise typer.Exit(EXIT_FAIL)
     if not answer.right:
         raise typer.Exit(EXIT_FAIL)
     if not answer.why:
@@ -223,12 +232,15 @@ def answer_command(
 
 
 def _answered(given: Answer | None, value: float | None, expected: float | None, why: str | None) -> Answer:
-    """The answer with a new number, or a new reason, or both."""
+    """The answer with a new number, or a new reason, or both. A right number is not replaced by a wrong one."""
     reason = " ".join(why.split()) if why is not None else given.why if given else ""
     if value is None or expected is None:
         assert given is not None  # noqa: S101 - the command has refused a reason without a number
         return given.model_copy(update={"why": reason})
-    return Answer(value=value, right=agrees(value, expected), tries=given.tries + 1 if given else 1, why=reason)
+    tries = given.tries + 1 if given else 1
+    if given and agrees(given.value, expected) and not agrees(value, expected):
+        return given.model_copy(update={"right": True, "tries": tries, "why": reason})
+    return Answer(value=value, right=agrees(value, expected), tries=tries, why=reason)
 
 
 def _comparison(question: Question, value: float, expected: float) -> str:
@@ -283,8 +295,13 @@ def predict_command(
         raise BadInput(
             f"{chosen.id} was measured on {first.at[:10]}; a prediction comes before that", f"fwlab status {found.id}"
         )
-    write_prediction(found, chosen.id, value)
     share = metric.unit == "ratio"
+    if share and value > 1:
+        raise BadInput(
+            f"{chosen.id}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%",
+            f"fwlab predict {found.id} {chosen.id}",
+        )
+    write_prediction(found, chosen.id, value)
     plain(out, f"{chosen.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
     if metric.unit == "pps" and 1 <= value < 1000:
         plain(out, f"  That is {value:g} packets per second. Tables show thousands (kpps): did you mean {value:g}k?")
@@ -294,12 +311,6 @@ def hint_command(
     lab: LabName,
     exercise: OneExercise,
     everything: Annotated[bool, typer.Option("--all", help="Show all hints at once.")] = False,
-    if share and value > 1:
-        raise BadInput(
-            f"{chosen.id}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%",
-            f"fwlab predict {found.id} {chosen.id}",
-        )
-    write_prediction(found, chosen.id, value)
 ) -> None:
     """Show one more hint for an exercise, each stronger than the last. They are counted in `fwlab status`."""
     project = find_project()

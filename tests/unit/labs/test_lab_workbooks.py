@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from fwlab.measure.saved_runs import published_runs
 from fwlab.model.results import Run
 from fwlab.student import workbook
 from fwlab.student.hints import hints_of
-from fwlab.student.workbook import WITHIN, derived, workbook_of
+from fwlab.student.workbook import WITHIN, derived, needed_cases, workbook_of
 from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, lab_named
 
@@ -46,6 +47,14 @@ def test_every_question_can_be_answered_from_what_a_report_shows(name: str, monk
     )
     for asked in workbook_of(PROJECT, lab):
         assert derived(lab, asked, runs) == pytest.approx(exact[asked.id], rel=WITHIN / 2), asked.id
+
+
+@pytest.mark.parametrize("name", WITH_WORKBOOK)
+def test_no_question_names_the_cases_that_it_is_derived_from(name: str) -> None:
+    lab = lab_named(name)
+    for asked in workbook_of(PROJECT, lab):
+        listed = {word for words in re.findall(r"\(([^)]*)\)", asked.question) for word in words.split(", ")}
+        assert not listed & {case.id for case in needed_cases(lab.whole, asked)}, asked.id
 
 
 @pytest.mark.parametrize("name", WITH_WORKBOOK)

@@ -178,6 +178,7 @@ def test_a_question_from_first_to_last(door: Door, checkout: Path) -> None:
     assert [line.rstrip() for line in door("answer", LAB)[1].splitlines()] == [f"{'q':<20} open", "    How much?"]
     assert "How much?" in door("answer", LAB, "q")[1]
     code, _, complaint = door("answer", LAB, "q", "3333")
+    assert "workbook: 1 open\n" in door("status", LAB)[1], "what was not tried is not wrong"
     assert (code, complaint) == (
         EXIT_USAGE, f"fwlab: q: you have no figure yet of raw-drop\n  next: fwlab run {LAB} raw-drop\n"
     )  # fmt: skip
@@ -195,7 +196,9 @@ def test_a_question_from_first_to_last(door: Door, checkout: Path) -> None:
     assert (code, said) == (0, "Your reason is in work/progress.yml, which you hand in.\n")
     answer = read_progress(checkouts.lab(checkout)).answers["q"]
     assert (answer.value, answer.right, answer.tries, answer.why) == (3400, True, 3, "A packet costs this much.")
-    assert "workbook: 1 of 1 answers agree" in door("status", LAB)[1]
+    code, said, _ = door("answer", LAB, "q", "9")
+    assert (code, said.splitlines()[-1]) == (EXIT_FAIL, "Your answer 3400 is right, and stays.")
+    assert "workbook: 1 right\n" in door("status", LAB)[1]
 
 
 @pytest.mark.parametrize(
