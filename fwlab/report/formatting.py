@@ -103,7 +103,7 @@ def check_label(verdict: Verdict) -> str:
         return verdict.check
     metric = METRICS[verdict.metric]
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")
-    named = metric.by_class and traffic_class != verdict.check
+    named = traffic_class != verdict.check
     return f"{metric.display.label}, {traffic_class}" if named else metric.display.label
 
 
