@@ -120,7 +120,7 @@ def _not_measured(lab: Lab, runs: Sequence[Run]) -> list[str]:
         return []
     missing = [system for system in lab.needs.systems if system not in {run.dut.system for run in runs}]
     return [
-        f"The cases for {system} are not measured yet: `FWLAB_DUT={system} .venv/bin/fwlab run {lab.id}` measures "
+        f"The cases for {system} are not measured yet: `FWLAB_DUT={system} fwlab run {lab.id}` measures "
         f"them; `packer/build dut-{system}` builds the box of such a DUT."
         for system in missing
     ]

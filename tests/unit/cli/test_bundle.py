@@ -163,7 +163,7 @@ def test_its_pages_have_no_broken_link(bundle: Path) -> None:
 def test_its_readme_has_commands_of_the_checkout(bundle: Path) -> None:
     found = [command.words for command in commands(bundle / "README.md", bundle)]
     assert ("make", "boxes", f"LAB={LAB}") in found
-    assert (".venv/bin/fwlab", "check", LAB, "ex1-one-host") in found
+    assert ("fwlab", "check", LAB, "ex1-one-host") in found
     targets = re.findall(r"^([a-z]+):", (bundle / "Makefile").read_text(), re.MULTILINE)
     assert {"setup", "boxes"} <= set(targets)
     done = subprocess.run(["make", "-n", "boxes"], cwd=bundle, text=True, capture_output=True)

@@ -35,7 +35,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *s
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
-HOST_PROGRAMS = {"cp", "podman", "pre-commit", "sed", "seq", "source", "uv", "wireshark"}
+HOST_PROGRAMS = {"cd", "cp", "git", "podman", "pre-commit", "sed", "seq", "source", "uv", "wireshark"}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh", "ssh-config", "suspend", "resume", "global-status"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: Files of tests that a reader writes.
