@@ -95,7 +95,8 @@ def test_what_must_not_pass_fails(name: str) -> None:
     context = plan.contexts[lab_id]
     lab, works = context.lab, {work.ruleset(context): work for work in plan.works[lab_id]}
     newest: dict[str, tuple[Measured, Run]] = {}
-    for run in (load_run(path, lab.id) for path in files(name, "graded-non-solutions*")):
+    runs = [load_run(path, lab.id) for path in files(name, "graded-non-solutions*")]
+    for run in sorted(runs, key=lambda run: run.started):
         newest |= {measured.ruleset: (measured, run) for measured in run.exercises if measured.ruleset in works}
     exercises = {measured.id for measured, _ in newest.values()}
     assert {ruleset for ruleset, work in works.items() if work.exercise.id in exercises} <= set(newest)
