@@ -58,7 +58,7 @@ def _cases_and_exercises(project: Project, lab: Lab) -> list[tuple[str, str]]:
 
 
 def _questions(project: Project, lab: Lab) -> list[tuple[str, str]]:
-    return [(question.id, question.question) for question in workbook_of(project, lab)]
+    return [*((question.id, question.question) for question in workbook_of(project, lab)), *_exercises(project, lab)]
 
 
 cases = _of_lab(_cases)

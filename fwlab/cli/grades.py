@@ -145,6 +145,6 @@ def answers_command(
     lab: LabName,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder per student, each with what was in work/.")],
 ) -> None:
-    """Print what a class wrote into its workbooks, as CSV: numbers, whether they agree, and reasons."""
+    """Print what a class wrote, as CSV: answers, whether they agree, predictions of exercises, and reasons."""
     project = find_project()
     typer.echo(explanations(project, load_lab(project, lab), folder), nl=False)

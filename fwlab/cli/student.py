@@ -36,7 +36,7 @@ from fwlab.model.declared import Value
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable
-from fwlab.report.formatting import NOTHING, percent, quantity, ratio
+from fwlab.report.formatting import NOTHING, check_words, percent, quantity, ratio
 from fwlab.student.hints import hints_of, published_figure, shortened, solution
 from fwlab.student.measured import case_runs
 from fwlab.student.progress import (
@@ -134,7 +134,7 @@ def _verdict(done: ExerciseProgress) -> str:
         return NOTHING
     words = last.outcome.value
     if last.failed:
-        words += f": {', '.join(last.failed)}"
+        words += f": {'; '.join(map(check_words, last.failed))}"
     return f"passed; last: {words}" if done.passed and last.failed else words
 
 
@@ -161,6 +161,7 @@ def _document(
                 "last": done.last.outcome.value if done.last else None,
                 "passed": done.passed,
                 "solution_shown": done.solution,
+                "explained": bool(done.why),
             }
         )
     answers = {
@@ -174,7 +175,9 @@ def answer_command(
     question: Annotated[
         str | None,
         typer.Argument(
-            metavar="[QUESTION]", help="A question (default: list them).", autocompletion=completion.questions
+            metavar="[QUESTION]",
+            help="A question, or an exercise to explain (default: list the questions).",
+            autocompletion=completion.questions,
         ),
     ] = None,
     value: Annotated[
@@ -185,9 +188,16 @@ def answer_command(
         typer.Option("--why", metavar="TEXT", help="Your reason, in two sentences; your instructor reads it."),
     ] = None,
 ) -> None:
-    """Answer a question of the lab's workbook with a number from your own measurements, and say why it is so."""
+    """Answer a question of the lab's workbook with a number from your own measurements, and say why it is so.
+
+    An exercise has no number here: say why your ruleset passes.
+    """
     project = find_project()
     found = load_lab(project, lab)
+    exercise = next((one for one in found.whole.exercises if question in (one.id, one.id.partition("-")[0])), None)
+    if exercise is not None:
+        _explain(found, exercise, value, why)
+        return
     questions = workbook_of(project, found)
     if not questions:
         raise BadInput(f"{found.id} has no workbook", f"fwlab status {found.id}")
@@ -208,14 +218,13 @@ def answer_command(
         plain(out, f"Then say why: {chosen.why.strip()}")
         plain(out, f"so far: {_answer_state(progress, chosen)}")
         return
-    if why is not None and not 0 < len(why.strip()) <= MAX_WHY:
-        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
+    reason = None if why is None else _reason(why)
     if value is None and given is None:
         raise BadInput(f"{chosen.id}: a reason belongs to a number", f"fwlab answer {found.id} {chosen.id} NUMBER")
     if value is not None and not math.isfinite(value):
         raise BadInput(f"{chosen.id}: {value:g} is not a number to answer with", f"fwlab answer {found.id} {chosen.id}")
     expected = None if value is None else derived(found, chosen, case_runs(project, found))
-    answer = _answered(given, value, expected, why)
+    answer = _answered(given, value, expected, reason)
     update(found, lambda current: current.with_answer(chosen.id, answer))
     if value is not None and expected is not None:
         plain(out, f"{chosen.id}: {_comparison(chosen, value, expected)}")
@@ -228,12 +237,39 @@ def answer_command(
         plain(out, f'Now say why, in two sentences: fwlab answer {found.id} {chosen.id} --why "..."')
         plain(out, f"  {chosen.why.strip()}")
     else:
-        plain(out, "Your reason is in work/progress.yml, which you hand in.")
+        plain(out, REASON_KEPT)
+
+
+REASON_KEPT = "Your reason is in work/progress.yml, which you hand in."
+
+
+def _explain(lab: Lab, exercise: Exercise, value: float | None, why: str | None) -> None:
+    """Keep why a student's ruleset passes, or show what was kept."""
+    done = read_progress(lab).of(exercise.id)
+    if value is not None:
+        raise BadInput(f"{exercise.id} is an exercise: it has no number here", f"fwlab predict {lab.id} {exercise.id}")
+    if why is None:
+        plain(out, f"{exercise.id}: {done.why or 'no reason yet'}")
+        plain(out, "Say why your ruleset passes, in two sentences. The page's Explain says what to think of.")
+        return
+    reason = _reason(why)
+    if not done.passed:
+        message = f"{exercise.id}: a reason comes after a check that passes"
+        raise BadInput(message, f"fwlab check {lab.id} {exercise.id}")
+    update(lab, lambda progress: progress.with_exercise(exercise.id, why=reason))
+    plain(out, REASON_KEPT)
+
+
+def _reason(why: str) -> str:
+    """The reason on one line. Raises BadInput for none, and for a long one."""
+    if not 0 < len(why.strip()) <= MAX_WHY:
+        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
+    return " ".join(why.split())
 
 
 def _answered(given: Answer | None, value: float | None, expected: float | None, why: str | None) -> Answer:
     """The answer with a new number, or a new reason, or both. A right number is not replaced by a wrong one."""
-    reason = " ".join(why.split()) if why is not None else given.why if given else ""
+    reason = why if why is not None else given.why if given else ""
     if value is None or expected is None:
         assert given is not None  # noqa: S101 - the command has refused a reason without a number
         return given.model_copy(update={"why": reason})

@@ -20,7 +20,8 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Run
-from fwlab.report.formatting import quantity
+from fwlab.model.verdict import Outcome
+from fwlab.report.formatting import check_words, quantity
 from fwlab.report.model import ReportModel
 from fwlab.student.hints import hints_of
 from fwlab.student.measured import estimate, keep_cases, measured_path
@@ -178,7 +179,12 @@ def record(context: RunContext, model: ReportModel, predictions: dict[str, float
         progress = change(read_progress(context.lab))
     questions = [question.id for question in workbook_of(context.project, context.lab)]
     hints = hints_of(context.project, context.lab)
-    told = [line for exercise in tried if (line := _last_time(context.lab, exercise, earlier))]
+    told = [
+        f'{name}: now say why it passes, in two sentences: fwlab answer {context.lab.id} {name} --why "..."'
+        for name, one in tried.items()
+        if one.outcome is Outcome.PASS and not progress.of(name).why
+    ]
+    told += [line for exercise in tried if (line := _last_time(context.lab, exercise, earlier))]
     return [*told, f"next: {next_step(context.lab, progress, predictions, questions, hints)}"]
 
 
@@ -188,5 +194,5 @@ def _last_time(lab: Lab, exercise_id: str, earlier: Progress) -> str | None:
     if last is None or exercise is None:
         return None
     figure = "" if last.measured is None else f"{quantity(last.measured, METRICS[exercise.predict.metric])}, "
-    failed = f": {', '.join(last.failed)}" if last.failed else ""
+    failed = f": {'; '.join(map(check_words, last.failed))}" if last.failed else ""
     return f"{exercise_id}: the last time {figure}{last.outcome.value}{failed}"

@@ -373,7 +373,9 @@ WORKBOOK_COLUMNS = ("who", "question", "answer", "agrees", "tries", "why")
 
 
 def explanations(project: Project, lab: Lab, folder: Path) -> str:
-    """One row per student and question, as CSV. `folder` holds a folder per student, with what was in work/.
+    """One row per student and question, as CSV, then one per exercise: the prediction, the number of tries, the reason.
+
+    `folder` holds a folder per student, with what was in work/.
 
     A student's file may say anything, so each number is compared with the lab's published run: `agrees` is yes, no, or
     empty where there is no number. Raises BadInput for a folder without students, or a lab without a workbook.
@@ -400,10 +402,15 @@ def _answers_of(lab: Lab, student: Path, questions: list[Question], runs: list[R
     if student.is_symlink() or (student / PROGRESS_FILE).is_symlink():  # it may lead to another student's
         return [("", "", "", "", "unreadable: a link")]
     try:
-        answers = progress_in(student, lab.id).answers
+        progress = progress_in(student, lab.id)
     except BadInput as error:
         return [("", "", "", "", f"unreadable: {error.message}")]
-    return [_answer_row(lab, question, answers.get(question.id), runs) for question in questions]
+    rows = [_answer_row(lab, question, progress.answers.get(question.id), runs) for question in questions]
+    done = [(exercise.id, progress.of(exercise.id)) for exercise in lab.whole.exercises]
+    return rows + [
+        (name, "" if one.predicted is None else f"{one.predicted:g}", "", str(len(one.tries)), one.why)
+        for name, one in done
+    ]
 
 
 def _answer_row(lab: Lab, question: Question, answer: Answer | None, runs: list[Run]) -> tuple[str, ...]:

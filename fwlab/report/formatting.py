@@ -107,6 +107,15 @@ def check_label(verdict: Verdict) -> str:
     return f"{metric.display.label}, {traffic_class}" if named else metric.display.label
 
 
+def check_words(check: str) -> str:
+    """A check's name as people read it: the metric, and the traffic class if it names one."""
+    metric, _, traffic_class = check.partition("-")
+    if metric not in METRICS:
+        return check
+    label = METRICS[metric].display.label
+    return f"{label}, {traffic_class}" if traffic_class else label
+
+
 def either(names: Iterable[str]) -> str:
     """One of these: "a or b"."""
     return " or ".join(dict.fromkeys(names))

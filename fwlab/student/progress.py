@@ -63,11 +63,13 @@ class ExerciseProgress(Strict):
     predicted  the prediction as it was when the first figure was measured
     hints      how many hints were shown
     solution   the reference was shown
+    why        why the ruleset passes, in the student's words
     """
 
     predicted: float | None = None
     hints: int = Field(default=0, ge=0)
     solution: bool = False
+    why: Annotated[str, Field(max_length=MAX_WHY)] = ""
     tries: list[Try] = Field(default_factory=list, max_length=MAX_TRIES)
 
     @property
@@ -224,6 +226,9 @@ def next_step(
             return NextStep("a question of the workbook is open", f"fwlab answer {lab.id} {question}")
         if not answer.why:
             return NextStep("an answer lacks its reason", f'fwlab answer {lab.id} {question} --why "..."')
+    for exercise in order:
+        if not progress.of(exercise.id).why:
+            return NextStep("an exercise lacks its reason", f'fwlab answer {lab.id} {exercise.id} --why "..."')
     return NextStep(f"all done: hand in what is in labs/{lab.id}/work/")
 
 

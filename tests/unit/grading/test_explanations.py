@@ -33,12 +33,14 @@ def test_numbers_are_judged_anew_and_reasons_kept(tmp_path: Path) -> None:
         "rule": {"value": 17.0, "right": False, "tries": 2, "why": "One comparison."},
         "packet": {"value": 1.0, "right": True, "why": "=HYPERLINK(1)"},
     }
-    hand_in(tmp_path, "ada", {"lab": LAB.id, "answers": answers})
+    done = {"ex1-one-host": {"predicted": 250000.0, "why": "It drops early."}}
+    hand_in(tmp_path, "ada", {"lab": LAB.id, "answers": answers, "exercises": done})
     found = {row["question"]: row for row in rows(tmp_path)}
     assert list(found["rule"]) == list(WORKBOOK_COLUMNS)
     assert list(found["rule"].values()) == ["ada", "rule", "17", "yes", "2", "One comparison."]
     assert (found["packet"]["agrees"], found["packet"]["why"]) == ("no", "'=HYPERLINK(1)"), "no word of the file counts"
     assert list(found["half"].values()) == ["ada", "half", "", "", "0", ""]
+    assert list(found["ex1-one-host"].values()) == ["ada", "ex1-one-host", "250000", "", "0", "It drops early."]
 
 
 def test_a_missing_or_damaged_file_stops_nobody(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_a_missing_or_damaged_file_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "fay").mkdir()
     (tmp_path / "fay" / "progress.yml").symlink_to("../dan/progress.yml")
     found = rows(tmp_path)
-    assert sum(row["who"] == "ada" for row in found) == 7
+    assert sum(row["who"] == "ada" for row in found) == 7 + len(LAB.exercises)
     assert [row["why"][:11] for row in found if row["who"] in ("bob", "cleo")] == ["unreadable:"] * 2
     assert [row["why"] for row in found if row["who"] in ("eve", "fay")] == ["unreadable: a link"] * 2
     assert [(row["who"], row["agrees"]) for row in found if row["answer"]] == [("dan", "yes")]

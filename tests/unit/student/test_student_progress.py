@@ -58,10 +58,15 @@ def test_the_next_command_leads_from_the_prediction_to_the_last_exercise(
     session.arrived = 0
     code, said, _ = door("check", LAB, EX1, "--testbed", "virtual")
     assert code == EXIT_PASS
-    assert f"{EX1}: the last time 250.0 kpps, fail: delivered-attacker\nnext: " in said
+    assert f"{EX1}: now say why it passes, in two sentences: fwlab answer {LAB} {EX1} --why" in said
+    assert f"{EX1}: the last time 250.0 kpps, fail: delivered, attacker\nnext: " in said
     assert status(door)["next"] == f"fwlab predict {LAB} {EX2}"
     door("predict", LAB, EX2, "1")
     door("check", LAB, EX2, "--testbed", "virtual")
+    for name in (EX1, EX2):
+        assert status(door)["next"] == f'fwlab answer {LAB} {name} --why "..."'
+        door("answer", LAB, name, "--why", "It drops\n one host.")
+    assert read_progress(checkouts.lab(checkout)).of(EX1).why == "It drops one host."
     assert status(door)["next"] is None
     assert f"next: all done: hand in what is in labs/{LAB}/work/\n" in door("status", LAB)[1]
     assert [one["id"] for one in status(door)["exercises"]] == [EX1, EX2]
@@ -79,7 +84,7 @@ def test_a_prediction_is_compared_with_the_first_figure(door: Door, session: Mea
     table = door("status", LAB)[1]
     assert "200.0 kpps" in table
     assert "250.0 kpps (×1.25)" in table
-    assert "fail: delivered-attacker" in " ".join(table.split())
+    assert "fail: delivered, attacker" in " ".join(table.split())
 
 
 def test_a_prediction_about_the_start_is_compared_with_the_start_alone(

@@ -18,7 +18,7 @@ from fwlab.student.workbook import Question, agrees, derived, slip, workbook_of
 from tests.checkout import PROJECT, lab_named
 from tests.fakes import factories
 from tests.fakes import student_checkout as checkouts
-from tests.fakes.student_checkout import LAB, Door, Measuring
+from tests.fakes.student_checkout import EX1, LAB, Door, Measuring
 
 #: The lab of the factories, with capacities of which the costs are whole numbers.
 MADE_UP = factories.a_lab()
@@ -205,6 +205,8 @@ def test_a_question_from_first_to_last(door: Door, checkout: Path) -> None:
     ("words", "says"),
     [
         (["q", "1e999"], "is not a number to answer with"),
+        ([EX1, "5"], f"{EX1} is an exercise: it has no number here\n  next: fwlab predict {LAB} {EX1}"),
+        ([EX1, "--why", "So."], f"{EX1}: a reason comes after a check that passes\n  next: fwlab check {LAB} {EX1}"),
         (["none"], f"the workbook of {LAB} has no question none; it has: q\n  next: fwlab answer {LAB}"),
         (["q", "--why", "So."], f"q: a reason belongs to a number\n  next: fwlab answer {LAB} q NUMBER"),
         (["q", "5", "--why", "x" * 2001], "a reason has 1 to 2000 characters (got 2001)"),
