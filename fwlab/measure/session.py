@@ -295,7 +295,7 @@ def summary(measured: Measured, run: Run) -> str:
         return "measured" if measured.deliveries else "loaded"
     scatter = clock_of(run.testbed).scatter_in_words(value)
     rounded = float(f"{value.median * metric.display.factor:.4g}")
-    shown = f"{rounded:,.10g} {metric.display.unit}".strip()
+    shown = f"{rounded:,.10g} {metric.display.unit or metric.display.label}"
     return f"{shown}, {scatter}" if scatter else shown
 
 

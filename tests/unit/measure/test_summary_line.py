@@ -5,10 +5,11 @@ import pytest
 
 from fwlab.measure.session import summary
 from fwlab.model.results import Measured
-from fwlab.model.trial import Delivery
+from fwlab.model.trial import Delivery, States
 from tests.fakes import factories
 
 LAB = factories.a_lab()
+EMPTY = States(played=1, held=0, most=1, buckets=1, object_bytes=1, slab_bytes=1, bucket_bytes=1)
 
 
 def line(**fields: object) -> str:
@@ -26,6 +27,7 @@ def delivery() -> Delivery:
         ({"trials": factories.trials(326_000, 326_000, 326_000)}, "326 kpps, spread 0.00%"),
         ({"metric": "load_time", "loads": [0.4, 0.4]}, "0.1 s, spread 0.00%"),
         ({"metric": "connections", "also": ["load_time"], "loads": [0.4]}, "0.1 s"),
+        ({"metric": "states", "states": EMPTY}, "0 tracked connections"),
         ({"metric": "survival", "deliveries": [delivery()]}, "measured"),
         ({"metric": "survival"}, "loaded"),
         ({"refused": "no such chain\nline 2"}, "refused: no such chain"),
