@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 
 from fwlab.checkout.project import find_project
-from fwlab.judge.statistics import figure
+from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
+from fwlab.model.results import Measured, Run
 from fwlab.report.model import build_model
 from tools.calls import call, methods
 from tools.figures import Median, medians, profiled, published_runs
@@ -140,12 +141,19 @@ class Numbers:
 
     def graded(self, result: str, ruleset: str) -> float:
         """Thousand packets per second of an exercise's ruleset, EXERCISE/start for example, in results/LAB/RESULT."""
-        run = load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
+        run = self._result(result)
         measured = next(one for one in run.exercises if one.ruleset == ruleset)
-        found = figure(measured, METRICS["capacity"], run.testbed)
-        if found is None:
-            raise ValueError(f"no capacity of {ruleset} in {result}")
-        return found.median / 1e3
+        return self._capacity(run, measured).median / 1e3
+
+    def kpps_in(self, result: str, case: str) -> float:
+        """Thousand packets per second of a case in results/LAB/RESULT."""
+        run = self._result(result)
+        return self._capacity(run, next(one for one in run.cases if one.id == case)).median / 1e3
+
+    def percent_apart(self, result: str, case: str) -> float:
+        """The spread of this case's trials in results/LAB/RESULT, in per cent."""
+        run = self._result(result)
+        return 100 * self._capacity(run, next(one for one in run.cases if one.id == case)).spread
 
     def mixed(self, case: str, other: str, percent: float) -> float:
         """Computed thousand packets per second if this percentage of the packets cost what `other` costs."""
@@ -207,6 +215,15 @@ class Numbers:
         """The parameter at which the faster sweep overtakes the slower one."""
         model = build_model(self._lab, self._runs[0], self._runs[1:])
         return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
+
+    def _result(self, result: str) -> Run:
+        return load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
+
+    def _capacity(self, run: Run, measured: Measured) -> Figure:
+        found = figure(measured, METRICS["capacity"], run.testbed)
+        if found is None:
+            raise ValueError(f"no capacity of {measured.id}")
+        return found
 
     def _other(self, lab: str) -> "Numbers":
         return Numbers(str(Path(self._page).resolve().parent.parent / lab / "README.md"))
