@@ -49,7 +49,8 @@ TOPIC = "fwlab"
 #: A worker that is asked to stop destroys its machines first. Vagrant may take this long (s).
 STOP_S = 420
 #: Dask spills and pauses by memory, and warns of long tasks: neither is of use where a task is a measurement. A task
-#: whose worker died comes back at once: how often is for the grading to count.
+#: whose worker died comes back at once: how often is for the grading to count. By default, Dask also samples its
+#: threads a hundred times a second and itself every 20 ms, which takes CPU time from the machines.
 SETTINGS = {
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
@@ -57,6 +58,9 @@ SETTINGS = {
     "distributed.worker.memory.terminate": False,
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5 s",
+    "distributed.admin.tick.interval": "1 s",
     "distributed.admin.tick.limit": "1 hour",
     "distributed.admin.large-graph-warning-threshold": "1 GiB",  # a task holds files, up to MAX_SUM_BYTES an exercise
 }
