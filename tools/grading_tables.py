@@ -2,6 +2,7 @@
 """What cog writes into the instructor's guide: how long gradings took, and the limits of archives."""
 
 import json
+import textwrap
 from pathlib import Path
 
 from fwlab.checkout.project import find_project
@@ -25,6 +26,19 @@ def _row(path: Path) -> tuple[str, ...]:
     each = found["seconds"] / measured
     when = found["date"] + (", interrupted once" if "parts_s" in found else "")
     return when, f"{found['load_average'][0]:.1f}", str(measured), f"{minutes} min {seconds} s", f"{each:.0f} s"
+
+
+def engine() -> str:
+    """A sentence: what giving out, recording and writing cost, by the newest measurement of it."""
+    newest = max((find_project().root / "results" / "grading").glob("*-engine-cost.json"))
+    found = json.loads(newest.read_text())
+    wall, cpu = found["each_work"]["wall_s"], 100 * found["cpu_s_per_second_of_measuring"]
+    text = (
+        f"In a class of {found['students']}, the engine itself takes {wall:.2f} s of that: it reads the files, gives "
+        "out the task, records the answer and writes marks and pages. While a ruleset is measured, it takes "
+        f"{cpu:.1f} % of a CPU."
+    )
+    return block(textwrap.fill(text, 120))
 
 
 def waits() -> str:

@@ -29,8 +29,9 @@ COMMANDS = {
     "engine/*-pacing.json": "engine/bench pacing",
     "engine/*-event-indexes.json": "engine/bench ceiling, with both settings that the file names",
     "fuzz/*": "python -m tests.fuzz PARSER --count 1000000 --output FILE",
-    "grading/*-class-of-30*.json": "python -m tests.live.class_of_30 run FOLDER OUT.json",
+    "grading/*-class-of-30*.json": "python -m tests.live.known_class run FOLDER OUT.json",
     "grading/*-class-of-five.json": "python -m tests.live.class_of_five run FOLDER OUT.json",
+    "grading/*-engine-cost.json": "python -m tests.bench.engine_cost OUT.json",
     "grading/*-equal-marks*.json": "python -m tests.live.equal_marks FOLDER OUT.json",
     "grading/*-individual-tasks.json": "python -m tests.live.individual_tasks run FOLDER OUT.json",
     "lab02-conntrack/*-loadings.json": "fwlab run LAB [CASE...], once for each loading",
@@ -44,6 +45,7 @@ COMMANDS = {
 #: What reads files by a pattern instead of naming them.
 READERS = {
     "grading/*-class-of-30*.json": "tools/grading_tables.py",
+    "grading/*-engine-cost.json": "tools/grading_tables.py",
     "lab*/published*.json": "tools/figures.py",
     "lab*/*-labs.json": "tools/repeatability.py",
     "lab*/*-nehalem.json": "tools/repeatability.py",
