@@ -29,7 +29,7 @@ from fwlab.measure.individual_tasks import (
     values,
 )
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import chosen_exercises
+from fwlab.measure.plan import chosen_exercises, exercise_id
 from fwlab.measure.work_folder import ensure_started, started_over
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Value
@@ -53,6 +53,9 @@ from fwlab.student.progress import (
 from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
 
 out = Console()
+
+#: Where a reason went.
+REASON_KEPT = "Your reason is in work/progress.yml, which you hand in."
 
 
 def status_command(
@@ -194,7 +197,7 @@ def answer_command(
     """
     project = find_project()
     found = load_lab(project, lab)
-    exercise = next((one for one in found.whole.exercises if question in (one.id, one.id.partition("-")[0])), None)
+    exercise = found.whole.exercise(exercise_id(found, question)) if question is not None else None
     if exercise is not None:
         _explain(found, exercise, value, why)
         return
@@ -238,9 +241,6 @@ def answer_command(
         plain(out, f"  {chosen.why.strip()}")
     else:
         plain(out, REASON_KEPT)
-
-
-REASON_KEPT = "Your reason is in work/progress.yml, which you hand in."
 
 
 def _explain(lab: Lab, exercise: Exercise, value: float | None, why: str | None) -> None:

@@ -163,16 +163,20 @@ def reject_wrong_clock(context: RunContext, specs: Iterable[MeasurementSpec]) ->
             raise BadInput(why, f"fwlab run {context.lab.id} --testbed real")
 
 
-def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
-    """The exercise of that name, or all for None. Raises BadInput for an unknown name.
+def exercise_id(lab: Lab, name: str) -> str:
+    """The whole name of an exercise, or the same name if it is none.
 
     The part before the first hyphen is enough where only one exercise begins so: ex1 is ex1-one-host.
     """
+    matching = [exercise.id for exercise in lab.whole.exercises if exercise.id.startswith(f"{name}-")]
+    return matching[0] if len(matching) == 1 and lab.whole.exercise(name) is None else name
+
+
+def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
+    """The exercise of that name, or all for None. Raises BadInput for an unknown name."""
     if name is None:
         return list(lab.exercises)
-    matching = [e.id for e in lab.whole.exercises if e.id.startswith(f"{name}-")]
-    if len(matching) == 1 and lab.whole.exercise(name) is None:
-        name = matching[0]
+    name = exercise_id(lab, name)
     exercise = lab.exercise(name)
     elsewhere = lab.whole.exercise(name)
     if exercise is None and elsewhere is not None:

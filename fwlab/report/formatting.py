@@ -101,10 +101,8 @@ def check_label(verdict: Verdict) -> str:
     """What a verdict is about: a test, or the metric, and the traffic class if its check names one."""
     if verdict.metric == TEST:
         return verdict.check
-    metric = METRICS[verdict.metric]
-    traffic_class = verdict.check.removeprefix(f"{metric.name}-")
-    named = traffic_class != verdict.check
-    return f"{metric.display.label}, {traffic_class}" if named else metric.display.label
+    named = verdict.check.partition("-")[0] == verdict.metric
+    return check_words(verdict.check if named else verdict.metric)
 
 
 def check_words(check: str) -> str:
