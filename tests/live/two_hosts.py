@@ -118,6 +118,7 @@ def connect(one: Host, two: Host) -> None:
 @contextlib.contextmanager
 def two_hosts(top: Path) -> Iterator[tuple[Host, Host]]:
     """Two hosts that are switched on and connected; their files are in this folder, which goes with them."""
+    top.mkdir(mode=0o755, exist_ok=True)
     top.chmod(0o755)
     one, two = Host("one", top), Host("two", top)
     try:
