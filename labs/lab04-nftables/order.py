@@ -10,15 +10,17 @@ import math
 import random
 from ipaddress import IPv4Address
 
-from mix import WEB, below, legitimate, spread, stream, strangers
+from mix import NEIGHBOUR_FLOWS, WEB, below, legitimate, spread, strangers, stream
 
 DEPARTMENTS, CLOSED = 20, 7
 #: Which of a department's closed ports its own network may use, and how many ports the last of them is.
 OPENED, RANGE = (2, 4), 16
 #: From rank to rank of frequency this many closed ports further: prime, so that it reaches all of them.
 APART = 61
-#: Packets of the most frequent rule. The one of rank n has n^(3/2) times fewer, and one at least.
-MOST = 2500
+#: Flows of the most frequent rule. The one of rank n has n^(3/2) times fewer, and one at least.
+MOST = 2840
+#: Flows to block. With 400 neighbours to them the table of frames is short, and a light load reaches each flow.
+BLOCKED_FLOWS = 7200
 #: Shares of the three streams, in per cent.
 BLOCKED, NEIGHBOURS, LEGITIMATE = 90, 5, 5
 
@@ -62,7 +64,7 @@ def around(values):
 def visits(chance, first, port, hot):
     """Flows to block, and flows that must pass: pairs of source address and destination port."""
     inside = {address for department in range(DEPARTMENTS) for address in network_of(first, department)}
-    unknown = strangers(chance, 7000, inside)
+    unknown = strangers(chance, BLOCKED_FLOWS, inside)
     blocked, passing = [], []
 
     def open_port():
@@ -72,7 +74,7 @@ def visits(chance, first, port, hot):
     for rank in range(DEPARTMENTS * CLOSED):
         ports = closed_ports(port, *divmod((hot + APART * rank) % (DEPARTMENTS * CLOSED), CLOSED))
         blocked += [(unknown.pop(), ports[below(chance, len(ports))]) for _ in range(hits(rank))]
-    scanners = [source for source, _ in spread(blocked, 60)]
+    scanners = [source for source, _ in blocked]
     for department in range(DEPARTMENTS):
         network, banned = network_of(first, department), banned_of(first, department)
         own = [closed_port(port, department, place) for place in OPENED]
@@ -87,7 +89,9 @@ def visits(chance, first, port, hot):
         passing += [(source, open_port()) for source in around(banned)]
         beside = closed_ports(port, department, below(chance, CLOSED))
         passing += [(unknown.pop(), at) for at in around(beside)]
-    return blocked, passing + [(source, open_port()) for source in scanners]
+    blocked += [(unknown.pop(), blocked[0][1]) for _ in range(BLOCKED_FLOWS - len(blocked))]
+    allowed = [(source, open_port()) for source in spread(scanners, NEIGHBOUR_FLOWS - len(passing))]
+    return blocked, passing + allowed
 
 
 class Order:

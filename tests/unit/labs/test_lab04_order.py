@@ -31,6 +31,15 @@ EXERCISE = "ex1-order"
 CLASSES = ["blocked", "neighbours", "legitimate"]
 #: Folded into sets, which are no list.
 FOLDED = {"folded"}
+#: A rule as these rulesets write it.
+IPTABLES = (
+    r"-A (?P<chain>\S+)( -i \S+)?( -s (?P<source>\S+))?( -p tcp --dport (?P<ports>\S+))?"
+    r" -(?P<how>[jg]) (?P<target>\S+)"
+)
+NFT = (
+    r"add rule \S+ lab (?P<chain>\S+)( ip saddr (?P<source>[0-9]\S+))?( tcp dport (?P<ports>[0-9]\S*))?( counter)?"
+    r"(?P<how>) (?P<target>accept|drop)"
+)
 #: The page's own numbers, which are the lowest, and others that a student may draw.
 DRAWN = ["page", "middle", "highest"]
 
@@ -77,12 +86,7 @@ class Rule:
 def chains_of(file: RulesetFile) -> dict[str, list[Rule]]:
     """By chain, its rules in order. A rule that only packets of other links match is left out."""
     found: dict[str, list[Rule]] = {}
-    pattern = (
-        r"-A (?P<chain>\S+)( -i \S+)?( -s (?P<source>\S+))?( -p tcp --dport (?P<ports>\S+))? -(?P<how>[jg]) (?P<target>\S+)"
-        if file.kind == "iptables"
-        else r"add rule \S+ lab (?P<chain>\S+)( ip saddr (?P<source>[0-9]\S+))?( tcp dport (?P<ports>[0-9]\S*))?( counter)?"
-        r"(?P<how>) (?P<target>accept|drop)"
-    )
+    pattern = IPTABLES if file.kind == "iptables" else NFT
     for line in file.text.splitlines():
         if not line.startswith(("-A", "add rule")) or "iifname !=" in line:
             continue
