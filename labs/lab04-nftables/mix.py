@@ -114,16 +114,6 @@ def scene(function):
 
 
 @scene
-def ports(chance, first, count, step):
-    """Scans of 300 closed ports. The neighbours are the same hosts, and strangers, at open ports."""
-    sources, closed = hosts(first, count, step), scanned(20)
-    flows = list(zip(sources, closed * (count // 300), strict=True))
-    flows += zip(anybody(chance, sources), spread(closed, 60), strict=True)
-    everybody = spread(sources, 150) + strangers(chance, 50, sources)
-    return flows, paired(everybody, beside(closed), NEIGHBOUR_FLOWS)
-
-
-@scene
 def few(chance, first, count, step):
     """A few attackers at any port. The neighbours have addresses around theirs, and those that a longer list has."""
     sources, anywhere = hosts(first, count, step), [80, *some_ports(chance)]
@@ -214,7 +204,7 @@ class Mix:
     def get_streams(
         self,
         direction=0,
-        scene="ports",
+        scene="few",
         first="198.18.64.1",
         count=600,
         step=13,

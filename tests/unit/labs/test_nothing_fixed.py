@@ -66,7 +66,7 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
         "ex7-ten-rules": {"*": DESTINATION | PORT},
     },
     "lab03-ipset": {"*": {"*": SOURCE}},
-    "lab04-nftables": {"ex1-ports": {"*": PORT}, "ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},
+    "lab04-nftables": {"ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},
     "lab05-drop-early": {"*": {"*": SOURCE}, "ex2-ingress": {"*": SOURCE, "strangers": ICMP}},
     "lab06-payload": {
         "ex1-names": {"asked": {"payload"}},
