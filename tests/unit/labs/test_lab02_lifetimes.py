@@ -16,7 +16,7 @@ from fwlab.traffic.expand import expand
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 LAB = lab_named("lab02-conntrack")
-EXERCISE = LAB.exercise("ex6-lifetimes")
+EXERCISE = next(one for one in LAB.exercises if one.id == "ex6-lifetimes")
 #: The DUT takes so many packets at a time.
 BATCH = 64
 #: What the page says of pauses (s), and what the kernel has for entries of closed connections and of UDP (s).
@@ -26,7 +26,7 @@ DEFAULTS = {"tcp_timeout_time_wait": 120, "udp_timeout": 30, "tcp_timeout_establ
 
 def tunables(*, most: bool) -> dict:
     """The tunables of lab.yml with the least, or the most, that a seed may draw."""
-    found = dict(LAB.traffic["lifetimes"].tunables)
+    found: dict = dict(LAB.traffic["lifetimes"].tunables)
     for drawn in LAB.drawn.values():
         for place in drawn.adds_to:
             *_, traffic, _, name = place.split(".")
@@ -63,7 +63,6 @@ def test_a_conversation_keeps_its_order_and_never_lies_in_one_batch() -> None:
 
 def lifetimes(ruleset: str) -> dict[str, int]:
     """Memory, buckets and lifetimes of one of the exercise's own rulesets."""
-    assert EXERCISE is not None
     files = lab_ruleset(LAB.folder / "rulesets" / EXERCISE.id / ruleset, {}, TOPOLOGY)
     lines = [line for file in files if file.kind == "sysctl" for line in file.text.splitlines() if "=" in line]
     written = (line.replace("/", ".").removeprefix("net.netfilter.nf_conntrack_").split(" = ") for line in lines)
@@ -73,7 +72,7 @@ def lifetimes(ruleset: str) -> dict[str, int]:
 def held(ruleset: str, *, most: bool) -> int:
     """Entries after ten seconds: those that live, and, of the most, those that have expired and still count."""
     rates, chosen = tunables(most=most), lifetimes(ruleset)
-    seconds = EXERCISE.state_packets / FIRST_FILLED
+    seconds = (EXERCISE.state_packets or 0) / FIRST_FILLED
     living = rates["connections"] * min(seconds, chosen["tcp_timeout_time_wait"])
     living += rates["lookups"] * min(seconds, chosen["udp_timeout"])
     pausing = round(seconds * (40 + 20) + 100 * (LATE + chosen["tcp_timeout_time_wait"]))
