@@ -12,8 +12,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import IPv4Network
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 
@@ -29,8 +31,10 @@ _MACS = slice(0, 12)
 _ETHERTYPE = 12
 _IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
 _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
+#: What source NAT replaces, behind an IP header without options: the address, the port, and the checksum behind it.
+_SOURCE, _PORT, _UDP_CHECKSUM, _TCP_CHECKSUM = slice(26, 30), slice(34, 36), slice(40, 42), slice(50, 52)
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
-ICMP, IGMP, TCP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 58, 0, 4
+ICMP, IGMP, TCP, UDP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 17, 58, 0, 4
 #: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
 ICMP_HEADER, QUOTED = 8, 28
 _QUOTE = _IP + 20 + ICMP_HEADER
@@ -180,9 +184,9 @@ def _routed(heads: np.ndarray) -> np.ndarray:
 KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
-#: traffic, one with the MAC address of neither end, one that was not routed, and one that left by the wrong link; and
-#: one that the DUT made.
-NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED = -1, -2, -3, -4, -5, -6
+#: traffic, one with the MAC address of neither end, one that was not routed, one that left by the wrong link, and one
+#: whose source was to be translated and is another; and one that the DUT made.
+NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED, UNTRANSLATED = -1, -2, -3, -4, -5, -6, -7
 #: The ends of the DUT's links, and that of a frame whose destination is behind neither.
 GENERATOR, SINK, ANY_END = 0, 1, -1
 #: Maximum number of packets that the DUT takes from its ring at a time (NAPI_POLL_WEIGHT). So a full ring has room for
@@ -200,19 +204,75 @@ FOREIGN = MappingProxyType(
         ASTRAY: "sent to a MAC address that is not the next hop's",
         UNROUTED: "sent on without being routed: their TTL is not one less",
         MISROUTED: "sent by the link that does not lead to their destination",
+        UNTRANSLATED: "sent with another source than they had to be given",
     }
 )
+
+
+@dataclass(frozen=True)
+class Translated:
+    """Frames whose source NAT replaces, to be recognised by what it leaves.
+
+    keys, routed  numbers of the frames without their source, sorted; routed: with the TTL that one router leaves
+    classes       the class of each of the keys
+    """
+
+    to: IPv4Network
+    ports: tuple[int, int]
+    keys: np.ndarray
+    routed: np.ndarray
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, heads: np.ndarray, classes: np.ndarray, to: IPv4Network, ports: tuple[int, int]) -> Self:
+        """Raises ValueError if frames of different classes are the same without their source."""
+        bare = without_source(heads)
+        keys, first, places = np.unique(frame_keys(bare), return_index=True, return_inverse=True)
+        if (classes[first][places] != classes).any():
+            raise ValueError("frames of different classes differ in nothing that source NAT leaves")
+        return cls(to, ports, keys, np.unique(frame_keys(_routed(bare), with_ttl=True)), classes[first])
+
+    def sent(self, heads: np.ndarray) -> np.ndarray:
+        """The number of each frame's class, or UNKNOWN, UNROUTED or UNTRANSLATED: int64 array of shape (n,)."""
+        bare = without_source(heads)
+        keys = frame_keys(bare)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        found = np.where(self.keys[places] == keys, self.classes[places], UNKNOWN)
+        found[(found != UNKNOWN) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
+        source = heads[:, _SOURCE].astype(np.int64) @ (1 << np.array([24, 16, 8, 0]))
+        port = heads[:, _PORT].astype(np.int64) @ np.array([256, 1])
+        allowed = source & int(self.to.netmask) == int(self.to.network_address)
+        allowed &= (port >= self.ports[0]) & (port <= self.ports[1])
+        found[(found != UNKNOWN) & ~allowed] = UNTRANSLATED
+        return found
+
+
+def without_source(heads: np.ndarray) -> np.ndarray:
+    """The frames without what source NAT replaces, if they are UDP or TCP over IPv4: uint8 array of the same shape."""
+    found = heads.copy()
+    plain = (_kinds(heads) == _IPV4) & (heads[:, _IP] == 0x45)
+    for protocol, checksum in ((UDP, _UDP_CHECKSUM), (TCP, _TCP_CHECKSUM)):
+        rows = np.flatnonzero(plain & (heads[:, _PROTOCOL] == protocol))
+        for part in (_SOURCE, _PORT, checksum):
+            found[rows, part] = 0
+    return found
 
 
 class KnownFrames:
     """The frames of a traffic, with the class of each, to be recognised."""
 
     def __init__(
-        self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str], ends: np.ndarray | None = None
+        self,
+        heads: np.ndarray,
+        classes: np.ndarray,
+        names: Sequence[str],
+        ends: np.ndarray | None = None,
+        translated: tuple[IPv4Network, tuple[int, int]] | None = None,
     ) -> None:
         """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
 
         ends  the end that leads to each frame's destination, as `ends_behind` gives it; not checked without it
+        translated  the addresses and ports of which each frame that leaves for the sink has to have its source
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
@@ -228,6 +288,7 @@ class KnownFrames:
         self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
         self._packets, first = np.unique(_ip_keys(heads[:, _IP:]), return_index=True)
         self._classes_of_packets = classes[first]
+        self._translated = None if translated is None else Translated.of(heads, classes, *translated)
 
     def arrived(self, recording: Recording) -> np.ndarray:
         """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""
@@ -273,6 +334,11 @@ class KnownFrames:
         """The same for frames that the DUT sent to this end, with its MAC address if all is well; or what they are."""
         places, known = self._found(recording)
         found = np.where(known, self._classes[places], UNKNOWN)
+        if self._translated is not None and end == SINK:
+            found = self._translated.sent(recording.heads)
+            found[~recording.sent_to(mac) & (found != UNKNOWN)] = ASTRAY
+            found[(found == UNKNOWN) & recording.of_the_dut] = OF_THE_DUT
+            return found
         found[known & ~np.isin(self._ends[places], (end, ANY_END))] = MISROUTED
         found[known & ~np.isin(recording.routed_keys, self._routed)] = UNROUTED
         found[known & ~recording.sent_to(mac)] = ASTRAY

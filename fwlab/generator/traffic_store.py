@@ -5,7 +5,7 @@ import contextlib
 import weakref
 from collections import Counter
 from dataclasses import replace
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.recording import KEPT, MAX_BATCH, KnownFrames, ends_behind
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.model.declared_traffic import Connections
+from fwlab.model.declared_traffic import Connections, Translation
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
@@ -124,6 +124,10 @@ class TrafficStore:
         """The declared TCP connections; None for a traffic with a profile."""
         return self._lab.traffic[traffic].connections
 
+    def translated(self, traffic: str) -> Translation | None:
+        """What source NAT has to give this traffic's packets; None if nothing."""
+        return self._lab.traffic[traffic].translated
+
     def path(self, traffic: str) -> Path:
         """The frame table as a file for the replay engine, for as long as the store lasts. Raises as `streams`."""
         table = self.table(traffic)  # before any folder: an invalid profile leaves nothing behind
@@ -160,10 +164,11 @@ class TrafficStore:
         frames, classified, names = self.table(traffic).frames, self.classified(traffic), list(self._lab.classes)
         links = self._topology.links
         behind = links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]
-        ends = ends_behind(frames, behind)
+        ends, wanted = ends_behind(frames, behind), self.translated(traffic)
+        translated = None if wanted is None else (IPv4Network(wanted.to), wanted.port_range)
         for kept in KEPT:
             try:
-                return KnownFrames(frames.matrix(kept), classified, names, ends)
+                return KnownFrames(frames.matrix(kept), classified, names, ends, translated)
             except ValueError as error:
                 alike = error
         raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike

@@ -27,6 +27,7 @@ from fwlab.metrics.measurement import (
     link_counters,
 )
 from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, nothing, play, play_recorded, real_rate
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
@@ -124,6 +125,10 @@ def counted(
     """
     if nodes.recording is not None:
         return _deliver_recorded(nodes, spec, plays, then)
+    if nodes.store.translated(spec.traffic_name) is not None:
+        raise CannotMeasure(
+            "translated packets are known only on socket links, where QEMU records them", "unset FWLAB_LINK"
+        )
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)

@@ -189,6 +189,37 @@ class Connections(Strict):
         return value
 
 
+class Translation(Strict):
+    """What source NAT gives the packets of a traffic.
+
+    to     the addresses, a prefix
+    ports  the ports, a range LOWEST-HIGHEST
+    """
+
+    to: str
+    ports: str = Field(pattern="^[0-9]{1,5}-[0-9]{1,5}$")
+
+    @field_validator("to")
+    @classmethod
+    def _of_test_traffic(cls, value: str) -> str:
+        if not ipaddress.IPv4Network(value).subnet_of(ipaddress.IPv4Network("198.18.0.0/15")):
+            raise ValueError(f"{value} is not inside 198.18.0.0/15")
+        return value
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        """The lowest port and the highest."""
+        low, high = map(int, self.ports.split("-"))
+        return low, high
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Translation:
+        low, high = self.port_range
+        if not 0 < low <= high <= 65535:
+            raise ValueError(f"{self.ports} is no range of ports LOWEST-HIGHEST")
+        return self
+
+
 class Traffic(Strict):
     """Either a traffic profile or TCP connections.
 
@@ -196,12 +227,15 @@ class Traffic(Strict):
     tunables     arguments of its get_streams
     in_order     the order of its frames matters, as where the DUT merges segments of a connection: an engine that does
                  not keep it does not play this traffic
+    translated   the source that a ruleset has to give each packet that leaves for the sink. With any other one, it is
+                 foreign. Known only where QEMU records what leaves the DUT
     connections  TCP connections
     """
 
     profile: str | None = None
     tunables: dict[str, Value] = {}
     in_order: bool = False
+    translated: Translation | None = None
     connections: Connections | None = None
     _fixed: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -209,8 +243,13 @@ class Traffic(Strict):
     def _one_of_two(self) -> Traffic:
         if (self.profile is None) == (self.connections is None):
             raise ValueError("a traffic has either a profile or connections")
-        if self.connections is not None and (self.tunables or self.in_order):
-            raise ValueError(f"{'in_order belongs' if self.in_order else 'tunables belong'} to a profile")
+        profiles = {
+            "in_order belongs": self.in_order,
+            "tunables belong": self.tunables,
+            "translated belongs": self.translated,
+        }
+        if self.connections is not None and (named := [words for words, given in profiles.items() if given]):
+            raise ValueError(f"{named[0]} to a profile")
         return self
 
     def tuned(self, **more: Value) -> Traffic:

@@ -36,7 +36,7 @@ FEW, WIDEST = 256, (*IGNORED, 16, 24)
 #: Comparisons of the payload in one ruleset, of so many bytes.
 PLACES, WORD = 8, 4
 #: Metrics of which a check says that a class must be dropped, or must pass.
-_METRICS = ("delivered", "survival", "returned")
+_METRICS = ("delivered", "survival", "returned", "admitted")
 #: Name, place in the header, bytes. `ip`: of IPv4.
 _FIELDS = [
     ("eth.dst", "ethernet", 0, 6),

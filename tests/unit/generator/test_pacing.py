@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from ipaddress import IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ from fwlab.generator.recording import (
     SINK,
     UNKNOWN,
     UNROUTED,
+    UNTRANSLATED,
     KnownFrames,
     Recording,
     ends_behind,
@@ -114,6 +116,37 @@ class TestRecording:
         """A packet that is sent back costs what a delivered one costs, and is in no class's count."""
         traffic = known(FRAME, ends=ends_behind(one_each((None, FRAME)), networks))
         assert traffic.sent(recorded(routed(FRAME)), NOBODY, SINK).tolist() == [expected]
+
+    def test_a_frame_is_known_behind_source_nat_if_its_new_source_is_one_that_it_may_have(
+        self, recorded: Callable[..., Recording]
+    ) -> None:
+        def translated(address: bytes, port: int, frame: bytes = FRAME) -> bytes:
+            sent = routed(frame)
+            return sent[:26] + address + sent[30:34] + port.to_bytes(2, "big") + sent[36:40] + b"\x77\x77" + sent[42:]
+
+        other, pool = FRAME[:-1] + b"\0", b"\xc6\x12\x60"  # 198.18.96.x
+        traffic = known(FRAME, other, classes=(1, 0), translated=(IPv4Network("198.18.96.0/30"), (60_000, 60_999)))
+        frames = {
+            translated(pool + b"\3", 60_999): 1,
+            translated(pool + b"\0", 60_000, other): 0,
+            translated(pool + b"\4", 60_000): UNTRANSLATED,
+            translated(pool + b"\0", 61_000): UNTRANSLATED,
+            routed(FRAME): UNTRANSLATED,
+            translated(pool + b"\0", 60_000, FRAME[:-1] + b"\1"): UNKNOWN,
+            translated(pool + b"\0", 60_000)[:22] + b"\x3e" + translated(pool + b"\0", 60_000)[23:]: UNROUTED,
+            b"\x02" * 6 + translated(pool + b"\0", 60_000)[6:]: ASTRAY,
+            ARP: OF_THE_DUT,
+        }
+        assert traffic.sent(recorded(*frames), NOBODY, SINK).tolist() == list(frames.values())
+
+    def test_what_nat_leaves_must_tell_the_classes(self) -> None:
+        with pytest.raises(ValueError, match="nothing that source NAT leaves"):
+            known(
+                FRAME,
+                FRAME[:26] + b"\x09" + FRAME[27:],
+                classes=(0, 1),
+                translated=(IPv4Network("198.18.96.0/30"), (1, 2)),
+            )
 
     def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(
         self, recorded: Callable[..., Recording]

@@ -14,6 +14,7 @@ import pytest
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.measurement import Phase
 from fwlab.model.lab import Exercise, Lab
+from fwlab.traffic.frame_loop import TABLE_FRAMES
 from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 from tests.fakes.separators import (
     ERRORS,
@@ -110,7 +111,7 @@ def idea(name: str, exercise: str, dropped: str) -> set[str]:
 
 @lru_cache(maxsize=KEPT)
 def of_seed(name: str, traffic: str, seed: int, play: int = 0) -> dict[str, Sample]:
-    store = TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed)
+    store = TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed, first=TABLE_FRAMES)
     return samples(store.of_play(traffic, play, LATER if play else None), traffic)
 
 
@@ -126,7 +127,7 @@ def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Samp
     return {name: first[name].joined(second[name]) for name in first if name in second}, tried, drop, may_pass
 
 
-@pytest.mark.parametrize(("name", "exercise"), exercises("delivered", "survival", "passed"))
+@pytest.mark.parametrize(("name", "exercise"), exercises("delivered", "survival", "passed", "admitted"))
 def test_no_field_or_two_separate_but_those_of_the_idea(name: str, exercise: str) -> None:
     learnt, tried, drop, may_pass = sampled(name, exercise)
     judged_by_survival = any(check.metric == "survival" for check in LABS[name].exercise(exercise).checks)

@@ -84,6 +84,9 @@ class Lab:
     def flows(self, _traffic: str) -> dict[str, list[object]]:
         return {}
 
+    def translated(self, _traffic: str) -> None:
+        return None
+
     def offered(self, _traffic: str, sent: int) -> dict[str, int]:
         return {"attacker": sent - sent // 4, "others": sent // 4}
 
