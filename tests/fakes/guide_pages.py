@@ -30,6 +30,7 @@ DUT_PROGRAMS = {
     "ip": "iproute2",
     "ipset": "ipset",
     "iptables-legacy": "iptables",
+    "iptables-legacy-save": "iptables",
     "nft": "nftables",
     "perf": "linux-perf",
     "tc": "iproute2",
