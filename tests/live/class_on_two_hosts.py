@@ -35,9 +35,10 @@ PATIENCE_S = 120
 
 
 def decided(results: Path) -> int:
-    """Exercises that a worker has answered."""
+    """Exercises that a worker has decided on its machines. Others, such as what is no ruleset, need none."""
     record = results / "record.jsonl"
-    return record.read_text().count('"entry":"work"') if record.exists() else 0
+    lines = record.read_text().splitlines() if record.exists() else []
+    return sum('"entry":"work"' in line and '"machines":""' not in line for line in lines)
 
 
 def by_one(host: Host, top: Path, words: str, students: int) -> float:
