@@ -117,7 +117,9 @@ def test_it_is_small(podman: Podman) -> None:
 
 def test_students_get_no_solution(podman: Podman) -> None:
     """What a bundle has is tested without an image; this is about what else lies in it."""
-    names = " -o ".join(f"-name {name}" for name in ("reference", "mistake", "variants.yml", "instructor.md", "results"))
+    names = " -o ".join(
+        f"-name {name}" for name in ("reference", "mistake", "variants.yml", "instructor.md", "results")
+    )
     find = f'find /opt/fwlab /opt/machines "$HOME" -name .venv -prune -o \\( {names} \\) -print'
     assert podman.done(*podman.command(1000, script=find)) == ""
     assert podman.done(*podman.command(1000, script=f"ls labs/{LAB}/rulesets/{EXERCISE}")) == "start"
