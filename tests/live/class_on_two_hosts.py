@@ -49,7 +49,9 @@ def by_one(host: Host, top: Path, words: str, students: int) -> float:
     """Grade by the worker in the process of `fwlab grade`, or go on with that; returns the seconds that it took now."""
     began, results = time.monotonic(), top / "by-one"
     words += " --resume" if (results / "record.jsonl").exists() else ""
-    host.start(f"fwlab grade {LAB} {words} --results {results}").wait(students * PATIENCE_S)
+    code = host.start(f"fwlab grade {LAB} {words} --results {results}").wait(students * PATIENCE_S)
+    if code not in (0, 1, 3):
+        raise SystemExit(f"not all is graded: {host.said()[-500:]}")
     return time.monotonic() - began
 
 
@@ -90,6 +92,7 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--students", type=int, default=300)
     told = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # Ctrl-C does not reach a shell's background jobs
     top = told.folder.resolve()
     top.mkdir(parents=True, exist_ok=True)
     if not (top / "expected.json").exists():
