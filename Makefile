@@ -35,12 +35,15 @@ setup:
 boxes: setup
 	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')
 
-# With whichever program is here; it needs nothing else of this host. IMAGE: its name.
+# With whichever program is here; it needs nothing else of this host. IMAGE: its name. The addresses and checksums of TRex
+# and FreeBSD are passed on if they are set.
 IMAGE ?= fwlab
+SOURCES = FWLAB_TREX_URL FWLAB_TREX_SHA256 FWLAB_FREEBSD_URL FWLAB_FREEBSD_SHA256
 BUILDER ?= $(firstword $(foreach program,podman buildah docker,$(if $(shell command -v $(program)),$(program))))
 image:
 	@[ -n '$(BUILDER)' ] || { echo 'make image: install podman, buildah or docker' >&2; exit 2; }
-	$(BUILDER) build --tag $(IMAGE) --file Containerfile $(if $(IMPORT),--build-context boxes='$(abspath $(IMPORT))') .
+	$(BUILDER) build --tag $(IMAGE) --file Containerfile $(if $(IMPORT),--build-context boxes='$(abspath $(IMPORT))') \
+		$(foreach name,$(SOURCES),$(if $($(name)),--build-arg $(name)='$($(name))')) .
 
 lab: boxes
 	$(FWLAB) run $(LAB)

@@ -31,7 +31,6 @@ from fwlab.testbed.host_file import NAME, host_file_path, load_host_file, write_
 from fwlab.testbed.host_links.prepare import HostLinks
 from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
-from fwlab.testbed.testbeds import grading_testbed
 from fwlab.testbed.throttle import try_throttling
 
 #: `make setup` installs them all, where the release has them.
@@ -64,7 +63,7 @@ def doctor(
     ]
     kvm = kvm_works(again=probe)
     findings += probe_hardware(Devices(), Ip(), kvm)
-    testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
+    testbed, engine = choose(TestbedRequest()), choose_engine(project)
     ready = all(f.ok for f in findings if f.required)
     if as_json:
         document = {
@@ -78,7 +77,7 @@ def doctor(
         print_json(document)
     else:
         console = Console(highlight=False)
-        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}")
+        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); with `--testbed real`: {kvm.why}")
         if kvm.remembered:
             tried = f"        KVM was tried at {kvm.remembered} and is not tried each time"
             console.print(f"{tried}; again: `fwlab doctor --probe`", soft_wrap=True, markup=False)

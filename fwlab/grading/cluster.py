@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future as LocalFuture
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ from fwlab.host.process import wait_or_kill
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
 from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warned
+
+# Dask looks for an address of this host also where scheduler and worker are one process, and a host may have none.
+warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
 
 #: What a worker has one of, and a task needs: a set of machines.
 MACHINES = {"MACHINES": 1}

@@ -19,7 +19,7 @@ from fwlab.measure.saved_runs import reports_folder
 from fwlab.model.drawn import seed_or_new
 from fwlab.model.errors import BadInput
 from fwlab.model.systems import several
-from fwlab.testbed.testbeds import grading_testbed
+from fwlab.testbed.testbeds import default_testbed
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def _reject_workers(options: GradingOptions) -> None:
     if options.workers < 1:
         raise BadInput(f"--workers {options.workers}: must be at least 1", "give the number of sets of machines")
     several = options.workers > 1 or options.scheduler is not None
-    if several and options.testbed not in ("auto", grading_testbed().name):
+    if several and options.testbed not in ("auto", default_testbed().name):
         why = f"figures of the {options.testbed} testbed depend on what else the host does"
-        raise BadInput(f"several workers are for the {grading_testbed().name} testbed: {why}", "leave out --workers")
+        raise BadInput(f"several workers are for the {default_testbed().name} testbed: {why}", "leave out --workers")
     if several and options.machines is not None:
         raise BadInput("--machines is for one worker: several workers start their own machines", "leave out --machines")
     if options.scheduler is not None and options.workers != 1:

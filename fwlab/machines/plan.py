@@ -279,10 +279,9 @@ class Plan:
         name = os.environ.get("FWLAB_TESTBED") or "virtual"
         if (kind := testbed_of(name)) is not None:
             return kind
-        from fwlab.testbed.testbeds import TESTBEDS
+        from fwlab.testbed.testbeds import unknown
 
-        message = f"FWLAB_TESTBED={name}: unknown testbed; there are: {', '.join(sorted(TESTBEDS))}"
-        raise BadInput(message, "export FWLAB_TESTBED=virtual")
+        raise unknown(name)
 
     def accelerator_of(self, role: str) -> str:
         """QEMU's accelerator for a machine. Only the DUT depends on the testbed."""

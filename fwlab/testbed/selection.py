@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Choose the testbed: the one that the machines were made for, else the one that suits this host."""
+"""Choose the testbed: the one that the machines were made for, else the same on every host."""
 
-import functools
+import os
 from dataclasses import dataclass
 
-from fwlab.host.kvm_probe import KvmAnswer, kvm_works
+from fwlab.host.kvm_probe import kvm_works
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Accelerator, TestbedFacts
 from fwlab.testbed.machine_record import Made
-from fwlab.testbed.testbeds import TESTBEDS, TestbedKind, grading_testbed
+from fwlab.testbed.testbeds import TESTBEDS, TestbedKind, default_testbed, unknown
 
 
 @dataclass(frozen=True)
 class TestbedRequest:
-    """The testbed that was asked for. It is settled once the machines are known, because trying KVM takes time."""
+    """The testbed that was asked for; "auto" if none was. `grading`: $FWLAB_TESTBED does not count either.
+
+    It is settled once the machines are known, because trying KVM takes time.
+    """
 
     __test__ = False  # not a test case, in spite of its name
 
@@ -67,21 +70,22 @@ class Testbed:
         )
 
 
-def choose(request: TestbedRequest, kvm: KvmAnswer | None = None) -> Testbed:
-    """The testbed for new machines: the one asked for; for grading the same everywhere; else what suits this host.
+def choose(request: TestbedRequest) -> Testbed:
+    """The testbed for new machines: the one asked for, also by $FWLAB_TESTBED, else the default one. Raises BadInput.
 
-    KVM is tried only if the choice depends on it and `kvm` is not given.
+    KVM is tried only for a testbed that can use it.
     """
-    probe = functools.cache(lambda: kvm or kvm_works())
-    if request.name != "auto":
-        kind = TESTBEDS[request.name]
-        accelerator, why = kind.accelerator(probe)
-        return Testbed(kind, accelerator, True, f"asked for; {why}" if why else "asked for")
-    if request.grading:
-        kind = grading_testbed()
-        return Testbed(kind, kind.accelerator(probe)[0], False, "grading is the same everywhere")
-    kind = next(kind for kind in TESTBEDS.values() if kind.default(probe()))
-    return Testbed(kind, kind.accelerator(probe)[0], False, probe().why)
+    asked = request.name
+    if asked == "auto" and not request.grading:
+        asked = os.environ.get("FWLAB_TESTBED") or "auto"
+    if asked == "auto":
+        kind = default_testbed()
+        return Testbed(kind, kind.accelerator(kvm_works)[0], False, "the same figures on every host")
+    if asked not in TESTBEDS:
+        raise unknown(asked)
+    kind = TESTBEDS[asked]
+    accelerator, why = kind.accelerator(kvm_works)
+    return Testbed(kind, accelerator, True, f"asked for; {why}" if why else "asked for")
 
 
 def settle(request: TestbedRequest, made: Made | None, lab_id: str) -> Testbed:
@@ -92,7 +96,7 @@ def settle(request: TestbedRequest, made: Made | None, lab_id: str) -> Testbed:
     if made is None:
         return choose(request)
     forced = request.name != "auto"
-    wanted = TESTBEDS[request.name] if forced else grading_testbed() if request.grading else made.kind
+    wanted = TESTBEDS[request.name] if forced else default_testbed() if request.grading else made.kind
     if wanted is not made.kind:
         asked = f"you asked for {wanted.name}" if forced else f"grading measures on the {wanted.name} one"
         raise CannotMeasure(

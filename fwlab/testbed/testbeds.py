@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover
 from fwlab.model.results import AbsoluteRanges, Accelerator, Clock
 from fwlab.testbed.throttle import Levels
@@ -20,7 +21,7 @@ class TestbedKind(Protocol):
     name      what `--testbed` takes
     clock     what the DUT's clock counts: instructions, or the host's time
     throttle  how far the DUT may be throttled without a change in its figures
-    grading   whether grading takes this testbed where none is asked for; true for exactly one
+    default   whether it is taken where none is asked for; true for exactly one, whatever the host has
     savable   whether its machines can continue from a saved state: what they see does not depend on the host
     most_cpus of the DUT
     """
@@ -28,12 +29,9 @@ class TestbedKind(Protocol):
     name: str
     clock: Clock
     throttle: Levels
-    grading: bool
+    default: bool
     savable: bool
     most_cpus: int
-
-    def default(self, kvm: KvmAnswer) -> bool:
-        """Whether this testbed is the default on a host with this KVM."""
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         """QEMU's accelerator for the DUT, and why (may be empty). Calling `kvm` can take seconds."""
@@ -55,16 +53,22 @@ class TestbedKind(Protocol):
 
 
 def checked(kinds: Registry[TestbedKind]) -> Registry[TestbedKind]:
-    """The same kinds. Raises IncompleteKind unless exactly one is for grading."""
-    grading = [kind.name for kind in kinds.values() if kind.grading]
-    if len(grading) != 1:
-        raise IncompleteKind(f"one testbed must be the one for grading; these are: {', '.join(grading) or 'none'}")
+    """The same kinds. Raises IncompleteKind unless exactly one is the default."""
+    default = [kind.name for kind in kinds.values() if kind.default]
+    if len(default) != 1:
+        raise IncompleteKind(f"one testbed must be the default; these are: {', '.join(default) or 'none'}")
     return kinds
 
 
 TESTBEDS: Final = checked(discover("testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", TestbedKind))
 
 
-def grading_testbed() -> TestbedKind:
-    """The default testbed of grading."""
-    return next(kind for kind in TESTBEDS.values() if kind.grading)
+def default_testbed() -> TestbedKind:
+    """The one that is taken where none is asked for: the same on every host, so that figures and marks are."""
+    return next(kind for kind in TESTBEDS.values() if kind.default)
+
+
+def unknown(name: str) -> BadInput:
+    """What to raise where $FWLAB_TESTBED is this `name`, and no testbed has it."""
+    message = f"FWLAB_TESTBED={name}: unknown testbed; there are: {', '.join(sorted(TESTBEDS))}"
+    return BadInput(message, f"export FWLAB_TESTBED={default_testbed().name}")

@@ -147,8 +147,8 @@ def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, words: tuple
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("grading", [0, 2])
-def test_exactly_one_testbed_is_for_grading(grading: int) -> None:
-    made_up = SimpleNamespace(name="a", grading=grading > 0), SimpleNamespace(name="b", grading=grading > 1)
-    with pytest.raises(IncompleteKind, match="one testbed must be the one for grading"):
+@pytest.mark.parametrize("count", [0, 2])
+def test_exactly_one_testbed_is_the_default(count: int) -> None:
+    made_up = SimpleNamespace(name="a", default=count > 0), SimpleNamespace(name="b", default=count > 1)
+    with pytest.raises(IncompleteKind, match="one testbed must be the default"):
         checked(Registry("testbed", [("a test", kind) for kind in made_up]))

@@ -11,14 +11,18 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fwlab.cli import EXIT_INTERRUPTED
+from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED
 
+from .class_of_five import make
 from .conftest import LAB, ROOT
+from .interrupted import verdicts
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough, pytest.mark.timeout(7200)]
 
@@ -35,6 +39,8 @@ STORAGE_CONF = '[storage]\ndriver = "vfs"\ngraphroot = "{top}/storage"\nrunroot 
 #: At most, in MB: compressed, and what `vagrant up` adds on the disk.
 COMPRESSED, ADDED = 900, 300
 MEASURED = f"vagrant up {LAB} >&2 && fwlab run {LAB} raw-drop --json"
+READ_ONLY = ("--read-only", "--tmpfs=/home:mode=1777", "--tmpfs=/tmp")
+EXERCISE = "ex1-one-host"
 
 
 class Podman:
@@ -109,10 +115,24 @@ def test_it_is_small(podman: Podman) -> None:
     assert int(podman.done(*podman.command(1000, script=filled))) <= ADDED
 
 
-@pytest.mark.parametrize("user", [1000, 4242, 0])
-def test_anybody_measures_what_is_published(podman: Podman, tmp_path: Path, user: int) -> None:
+def test_students_get_no_solution(podman: Podman) -> None:
+    """What a bundle has is tested without an image; this is about what else lies in it."""
+    names = " -o ".join(
+        f"-name {name}" for name in ("reference", "mistake", "variants.yml", "instructor.md", "results")
+    )
+    find = f'find /opt/fwlab /opt/machines "$HOME" -name .venv -prune -o \\( {names} \\) -print'
+    assert podman.done(*podman.command(1000, script=find)) == ""
+    assert podman.done(*podman.command(1000, script=f"ls labs/{LAB}/rulesets/{EXERCISE}")) == "start"
+
+
+@pytest.mark.parametrize(
+    ("user", "more"),
+    [(1000, ()), (1000, READ_ONLY), (4242, ("--memory=2g",)), (0, ())],
+    ids=["user", "read-only", "another user with 2 GiB", "root"],
+)
+def test_anybody_measures_what_is_published(podman: Podman, tmp_path: Path, user: int, more: tuple[str, ...]) -> None:
     work = volume(tmp_path, user)
-    done = podman.call(*podman.command(user, f"--volume={work}:/srv/work", script=MEASURED))
+    done = podman.call(*podman.command(user, f"--volume={work}:/srv/work", *more, script=MEASURED))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert f"{LAB} is up: `fwlab run {LAB}`" in done.stderr
     assert '"verdict": "pass"' in done.stdout
@@ -156,7 +176,7 @@ def test_a_volume_of_another_user_is_refused_in_a_sentence(podman: Podman, tmp_p
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "fwlab: user 1000 cannot write to /srv/work, which belongs to user 4242\n"
-        "  next: docker run --user 4242:4242 …\n"
+        "  next: podman run --user 4242:4242 …\n"
     )
 
 
@@ -165,6 +185,8 @@ def test_a_volume_of_another_user_is_refused_in_a_sentence(podman: Podman, tmp_p
     [
         ("--volume={work}:/srv/work:ro", "/srv/work is mounted read-only"),
         ("--tmpfs=/srv/work:size=16k,mode=1777", "cannot be written: No space left on device"),
+        ("--tmpfs=/home:size=1m,mode=1777", "/home/1000 cannot be filled: No space left on device"),
+        ("--volume={work}:/home/1000/lab", "/home/1000 is not a folder of user 1000"),
     ],
 )
 def test_a_volume_that_takes_nothing_is_refused_in_a_sentence(
@@ -182,6 +204,47 @@ def test_root_without_capabilities_is_refused_in_a_sentence(podman: Podman) -> N
     assert done.stderr.startswith(
         "fwlab: root's libvirt needs the capabilities that a container has by default\n  next: "
     )
+
+
+def test_too_little_memory_is_refused_before_a_machine_starts(podman: Podman) -> None:
+    done = podman.call(*podman.command(1000, "--memory=1g", script=f"vagrant up {LAB}"))
+    assert done.returncode == EXIT_UNMEASURED, done.stdout + done.stderr
+    assert "MiB of the 1024 that this container or job may use are available" in done.stderr
+    assert "next: give the container or job more: `podman run --memory=2048m …`" in done.stderr
+
+
+def test_machines_whose_saved_states_do_not_load_boot(podman: Podman) -> None:
+    broken = 'for state in ~/.cache/fwlab/saved/*.qcow2.zst; do rm "$state" && echo damaged >"$state"; done'
+    done = podman.call(*podman.command(1000, script=f"{broken} && {MEASURED}"))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert done.stderr.count("is damaged: removing it, and booting") == 3
+    assert '"verdict": "pass"' in done.stdout
+
+
+def test_a_grading_that_was_killed_goes_on_in_the_next_container(podman: Podman, tmp_path: Path) -> None:
+    """With the marks of a class that is graded on a host and not interrupted."""
+    work = volume(tmp_path, 1000)
+    expected = make(work, [EXERCISE])
+    subprocess.run(["chown", "-R", "1000:1000", work], check=True)
+    grade = f"fwlab grade {LAB} --submissions /srv/work/class --results /srv/work/graded"
+    kept = f"--volume={work}:/srv/work"
+    process = subprocess.Popen(
+        podman.command(1000, kept, script=grade, name="fwlab-live-kill"),
+        env=podman.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    marks = work / "graded" / "marks.csv"
+    while not any(verdict in ("pass", "fail") for verdict in verdicts(marks).values()):
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(1)
+    podman.done("podman", "kill", "--signal", "KILL", "fwlab-live-kill")
+    process.wait()
+    half = verdicts(marks)
+    done = podman.call(*podman.command(1000, kept, script=f"{grade} --resume"))
+    assert done.returncode == EXIT_FAIL, done.stdout[-2000:] + done.stderr[-3000:]
+    assert verdicts(marks) == expected
+    assert half.items() != expected.items(), "nothing was left for the second container"
 
 
 def test_runc_runs_it_from_a_root_that_is_only_read(podman: Podman, tmp_path: Path) -> None:

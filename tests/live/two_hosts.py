@@ -108,7 +108,9 @@ def switch(one: Host) -> None:
 
 
 def connect(one: Host, two: Host) -> None:
-    """Plug the second host into the switch."""
+    """Plug the second host into the switch. The end of an earlier cable goes soon after that host's power."""
+    port = ["nsenter", f"--target={one.init}", "--net", "ip", "link", "show", "port"]
+    wait_for(lambda: subprocess.run(port, capture_output=True).returncode != 0, "the port of the switch", 60)
     one.ip("link", "add", "port", "type", "veth", "peer", "name", "cable", "netns", str(two.init))
     one.ip("link", "set", "port", "master", "switch", "up")
     two.ip("address", "add", f"{OTHER}/24", "dev", "cable")

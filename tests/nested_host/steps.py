@@ -63,7 +63,7 @@ def of_document(judge: Callable[[Any], tuple[bool, str]]) -> Judge:
 
 
 def finds_kvm(found: Any) -> tuple[bool, str]:
-    """`fwlab doctor --json`: it chose the real testbed because KVM booted a kernel, and misses nothing required."""
+    """`fwlab doctor --json`: KVM booted a kernel, the real testbed was asked for, and nothing required is missing."""
     findings = [item for item in found["findings"] if item["required"]]
     missing = [f"{item['item']}: {item['says']}" for item in findings if not item["ok"]]
     ok = bool(found["kvm"]["works"]) and found["testbed"] == "real" and not missing

@@ -15,11 +15,8 @@ class Real(HostClockDut):
     name = "real"
     position = 1
     clock: Clock = "host"
-    grading = False
+    default = False
     throttle = UNTHROTTLED
-
-    def default(self, kvm: KvmAnswer) -> bool:
-        return kvm.works
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         answer = kvm()

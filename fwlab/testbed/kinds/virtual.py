@@ -29,11 +29,8 @@ class Virtual(EmulatedDut):
     name = "virtual"
     position = 2
     clock: Clock = "instructions"
-    grading = True
+    default = True
     throttle = Levels(OPEN_LOOP, CLOSED_LOOP)
-
-    def default(self, kvm: KvmAnswer) -> bool:
-        return not kvm.works
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         return "tcg", ""

@@ -253,10 +253,21 @@ def test_grading_uses_the_virtual_testbed_by_default(no_probe: None) -> None:
     assert settle(TestbedRequest(grading=True), None, LAB).name == "virtual"
 
 
-@pytest.mark.parametrize(("works", "name"), [(True, "real"), (False, "virtual")])
-def test_without_machines_kvm_decides(monkeypatch: pytest.MonkeyPatch, works: bool, name: str) -> None:
-    monkeypatch.setattr(selection, "kvm_works", lambda: KvmAnswer(works, "a test"))
-    assert settle(TestbedRequest(), None, LAB).name == name
+def test_without_machines_the_virtual_testbed_is_used_and_kvm_is_not_tried(no_probe: None) -> None:
+    chosen = settle(TestbedRequest(), None, LAB)
+    assert (chosen.name, chosen.accelerator, chosen.forced) == ("virtual", "tcg", False)
+
+
+def test_the_variable_asks_for_a_testbed_but_not_for_a_grading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "kvm_works", lambda: KvmAnswer(True, "a test"))
+    monkeypatch.setenv("FWLAB_TESTBED", "real")
+    chosen = settle(TestbedRequest(), None, LAB)
+    assert (chosen.name, chosen.accelerator, chosen.forced) == ("real", "kvm", True)
+    assert settle(TestbedRequest("virtual"), None, LAB).name == "virtual"
+    assert settle(TestbedRequest(grading=True), None, LAB).name == "virtual"
+    monkeypatch.setenv("FWLAB_TESTBED", "virtul")
+    with pytest.raises(BadInput, match="FWLAB_TESTBED=virtul: unknown testbed"):
+        settle(TestbedRequest(), None, LAB)
 
 
 def test_results_have_the_facts_of_the_machines() -> None:

@@ -13,12 +13,9 @@ class Slow:
     name = "slow_motion"
     clock = "instructions"
     throttle = Levels((Level(1.0, 0.001), Level(0.5, 0.001)), (Level(0.5, 0.001), Level(0.25, 0.001)))
-    grading = False
+    default = False
     savable = False
     most_cpus = 1
-
-    def default(self, _kvm):
-        return False
 
     def accelerator(self, _kvm):
         return "tcg", "it always emulates"
