@@ -14,6 +14,7 @@ from fwlab_coresim.metric import counted
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
@@ -66,10 +67,12 @@ def parameters() -> str:
 
 
 def cases(lab: str) -> str:
-    """The newest figures of every case of this lab that was modelled, core by core."""
+    """The newest figures of every case of this lab that was modelled, core by core, in the lab's order."""
+    project = find_project()
+    order = load_lab(project, lab).whole.cases
     tables = (
-        table((f"on `{core}`", *_right(HEADS)), ((one.case, *one.cells()) for one in found.values()))
-        for core, found in modelled_cases(find_project(), lab).items()
+        table((f"on `{core}`", *_right(HEADS)), ((case, *found[case].cells()) for case in order if case in found))
+        for core, found in modelled_cases(project, lab).items()
     )
     return block("\n\n".join(tables))
 

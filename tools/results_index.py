@@ -49,13 +49,12 @@ READERS = {
     "lab*/published*.json": "tools/figures.py",
     "lab*/*-labs.json": "tools/repeatability.py",
     "lab*/*-nehalem.json": "tools/repeatability.py",
-    "lab*/*-model-*.json": "tools/core_ratios.py",
     "lab*/*-profile.json": "tools/pictures.py",
     "lab*/*-repeatability.json": "tools/repeatability.py",
     "lab*/*-waits.json": "tools/grading_tables.py",
 }
-#: What judges the newest grading of every ruleset.
-GRADED = "tests/unit/results/test_graded_rulesets.py"
+#: What judges the newest grading of every ruleset, and what shows the newest counts of every modelled case.
+GRADED, MODELLED = "tests/unit/results/test_graded_rulesets.py", "tools/core_ratios.py"
 #: Digits of a commit's name, in results.
 DIGITS = 12
 HEAD = """\
@@ -74,7 +73,7 @@ def write_index(project: Project) -> list[Path]:
 
 def index(project: Project) -> str:
     """The text of results/index.yml."""
-    users, graded = _users(project), _newest_gradings(project)
+    users, newest = _users(project), _newest(project)
     entries = {}
     for path in result_files(project):
         name = path.relative_to(project.root / "results").as_posix()
@@ -86,7 +85,7 @@ def index(project: Project) -> str:
             entry["trees"] = {part: tree[:12] for part, tree in trees.items()}
         if hosts := dict.fromkeys(_hosts(document)):
             entry["host"] = "; ".join(hosts)
-        entry["used_by"] = sorted({*users.get(name, ()), *_readers(name), *([GRADED] if name in graded else [])})
+        entry["used_by"] = sorted({*users.get(name, ()), *_readers(name), *newest.get(name, ())})
         entries[name] = entry
     text: str = yaml.safe_dump(entries, sort_keys=False, width=110, allow_unicode=True)
     return HEAD + text
@@ -197,19 +196,34 @@ def _readers(name: str) -> list[str]:
     return [user for pattern, user in READERS.items() if fnmatch.fnmatch(name, pattern)]
 
 
-def _newest_gradings(project: Project) -> set[str]:
-    """The results that hold the newest grading of some ruleset, or the newest that nothing went wrong in."""
-    newest: dict[tuple[str, str, bool], tuple[str, str]] = {}
+def _newest(project: Project) -> dict[str, set[str]]:
+    """By result, what reads it because it holds the newest of something."""
+    newest: dict[tuple[str, ...], tuple[str, str]] = {}
     for path in result_files(project):
         document = _document(path)
         if "testbed" not in document or not path.parent.name.startswith("lab"):
             continue
         entry = (document["started"], path.relative_to(project.root / "results").as_posix())
-        for measured in document.get("exercises", []):
-            for sound in {False, not measured.get("problems")}:
-                key = (f"{document['lab']}:{document['dut'].get('system')}", measured["ruleset"], sound)
-                newest[key] = max(newest.get(key, entry), entry)
-    return {name for _, name in newest.values()}
+        for key in _held(path.name, document):
+            newest[key] = max(newest.get(key, entry), entry)
+    found: dict[str, set[str]] = {}
+    for (reader, *_), (_, name) in newest.items():
+        found.setdefault(name, set()).add(reader)
+    return found
+
+
+def _held(name: str, document: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """What a run may hold the newest of, each after what reads it: a grading of a ruleset; one in which nothing went
+    wrong; the counts of a case on a modelled core."""
+    lab = f"{document['lab']}:{document['dut'].get('system')}"
+    for measured in document.get("exercises", []):
+        yield GRADED, lab, measured["ruleset"]
+        if not measured.get("problems"):
+            yield GRADED, lab, measured["ruleset"], "sound"
+    core = document["testbed"].get("core")
+    if core and "-model-" in name:
+        for case in document["cases"]:
+            yield MODELLED, lab, core["name"], case["id"]
 
 
 class History:
