@@ -14,6 +14,7 @@ from fwlab_coresim.metric import counted
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
+from fwlab.checkout.raw_results import read_document
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
@@ -188,7 +189,7 @@ def _by_clock(measured: Measured, run: Run) -> float:
 
 def pages(file: str) -> str:
     """How the DUT's kernel maps its address space, of a file in results/model."""
-    regions = json.loads((find_project().root / "results" / "model" / file).read_text())["regions"]
+    regions = json.loads(read_document(find_project().root / "results" / "model" / file))["regions"]
     rows = ((name, f"{found['large']:,}", f"{found['small']:,}") for name, found in regions.items())
     return block(table(("addresses of the kernel", "pages of 2 MiB:", "of 4 KiB:"), rows))
 
@@ -198,7 +199,7 @@ def known(*files: str) -> str:
     folder = find_project().root / "results" / "model"
     cores: dict[str, Any] = {}
     for file in files:
-        cores |= json.loads((folder / file).read_text())["cores"]
+        cores |= json.loads(read_document(folder / file))["cores"]
     rows = (
         (_titled(of_each_core[0]["program"]), *map(_each, of_each_core))
         for of_each_core in zip(*(core["programs"] for core in cores.values()), strict=True)
