@@ -14,6 +14,8 @@ from fwlab_coresim.metric import counted
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
+from fwlab.checkout.raw_results import read_document
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
@@ -66,10 +68,12 @@ def parameters() -> str:
 
 
 def cases(lab: str) -> str:
-    """The newest figures of every case of this lab that was modelled, core by core."""
+    """The newest figures of every case of this lab that was modelled, core by core, in the lab's order."""
+    project = find_project()
+    order = load_lab(project, lab).whole.cases
     tables = (
-        table((f"on `{core}`", *_right(HEADS)), ((one.case, *one.cells()) for one in found.values()))
-        for core, found in modelled_cases(find_project(), lab).items()
+        table((f"on `{core}`", *_right(HEADS)), ((case, *found[case].cells()) for case in order if case in found))
+        for core, found in modelled_cases(project, lab).items()
     )
     return block("\n\n".join(tables))
 
@@ -185,7 +189,7 @@ def _by_clock(measured: Measured, run: Run) -> float:
 
 def pages(file: str) -> str:
     """How the DUT's kernel maps its address space, of a file in results/model."""
-    regions = json.loads((find_project().root / "results" / "model" / file).read_text())["regions"]
+    regions = json.loads(read_document(find_project().root / "results" / "model" / file))["regions"]
     rows = ((name, f"{found['large']:,}", f"{found['small']:,}") for name, found in regions.items())
     return block(table(("addresses of the kernel", "pages of 2 MiB:", "of 4 KiB:"), rows))
 
@@ -195,7 +199,7 @@ def known(*files: str) -> str:
     folder = find_project().root / "results" / "model"
     cores: dict[str, Any] = {}
     for file in files:
-        cores |= json.loads((folder / file).read_text())["cores"]
+        cores |= json.loads(read_document(folder / file))["cores"]
     rows = (
         (_titled(of_each_core[0]["program"]), *map(_each, of_each_core))
         for of_each_core in zip(*(core["programs"] for core in cores.values()), strict=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Published figures next to those by instructions and by cycles of the reference cores, for all cases of all labs that
-were modelled: results/LAB/*-model-*.json."""
+were modelled: results/LAB/*-model-*.json.gz."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ from itertools import pairwise
 from fwlab_coresim.figures import CoreFigures, all_core_figures
 
 from fwlab.checkout.project import Project, find_project, lab_ids
+from fwlab.checkout.raw_results import raw_results
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
@@ -16,7 +17,6 @@ from tools.markdown import block
 from tools.markdown import table as markdown_table
 from tools.published_ratios import Row, rows_of
 
-GLOB = "*-model-*.json"
 #: A figure that is nearer to the published one by less than this share of it is not called nearer.
 NEARER = 0.01
 
@@ -36,7 +36,7 @@ class ModelledRow:
 def modelled_cases(project: Project, lab_id: str) -> dict[str, dict[str, CoreFigures]]:
     """By core, the newest figures of every case that was modelled."""
     found: dict[str, dict[str, CoreFigures]] = {}
-    runs = (load_run(path, lab_id) for path in (project.root / "results" / lab_id).glob(GLOB))
+    runs = (load_run(path, lab_id) for path in raw_results(project, f"{lab_id}/*-model-*"))
     for run in sorted(runs, key=lambda one: one.started):
         if run.testbed.core is not None:
             ours = found.setdefault(run.testbed.core.name, {})

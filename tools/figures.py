@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fwlab.checkout.project import Project, display_path, find_project, is_measured
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.judge.statistics import figure
 from fwlab.measure import saved_runs
 from fwlab.measure.labs import load_lab
@@ -83,7 +84,7 @@ def memory(page: str, rows: list[tuple[str, int, str]]) -> str:
 
 def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
     """A run of `engine/bench ceiling` in results/engine: (title, sender) of each row. Its sizes exclude the FCS."""
-    medians = json.loads((find_project().root / "results" / "engine" / result).read_text())["medians"]
+    medians = json.loads(read_document(find_project().root / "results" / "engine" / result))["medians"]
     sizes = sorted(medians, key=int)
     heads = ["thousand frames/s at the far end, by frame size", *(f"{int(size) + FCS}:" for size in sizes)]
     cells = [[title, *(f"{medians[size][sender]['median_pps'] / 1e3:.0f}" for size in sizes)] for title, sender in rows]
@@ -114,9 +115,8 @@ def medians(page: str, lab: Lab, runs: list[Run], metric: str = "") -> Median:
 
 
 def profiled(lab_id: str, case: str) -> tuple[Run, Measured]:
-    """The newest profile of this case among results/LAB/*-profile.json. Raises StopIteration if there is none."""
-    kept = sorted((find_project().root / "results" / lab_id).glob("*-profile.json"), reverse=True)
-    runs = (saved_runs.load_run(path, lab_id) for path in kept)
+    """The newest profile of this case among results/LAB/*-profile.json.gz. Raises StopIteration if there is none."""
+    runs = (saved_runs.load_run(path, lab_id) for path in reversed(raw_results(find_project(), f"{lab_id}/*-profile")))
     return next((run, found) for run in runs if (found := run.case(case)))
 
 

@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 from fwlab.checkout.project import find_project
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.grading import confined
 from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
@@ -14,13 +15,12 @@ from tools.markdown import block, table
 
 def times() -> str:
     """One row per grading of a class of thirty, the newest first."""
-    folder = find_project().root / "results" / "grading"
-    rows = [_row(path) for path in sorted(folder.glob("*-class-of-30*.json"), reverse=True)]
+    rows = [_row(path) for path in reversed(raw_results(find_project(), "grading/*-class-of-30*"))]
     return block(table(("graded on", "load average:", "rulesets:", "time:", "per ruleset:"), rows))
 
 
 def _row(path: Path) -> tuple[str, ...]:
-    found = json.loads(path.read_text())
+    found = json.loads(read_document(path))
     measured = sum(mark["what"] != "not handed in" for mark in found["marks"])
     minutes, seconds = divmod(round(found["seconds"]), 60)
     each = found["seconds"] / measured
@@ -30,8 +30,7 @@ def _row(path: Path) -> tuple[str, ...]:
 
 def engine() -> str:
     """A sentence: what giving out, recording and writing cost, by the newest measurement of it."""
-    newest = max((find_project().root / "results" / "grading").glob("*-engine-cost.json"))
-    found = json.loads(newest.read_text())
+    found = json.loads(read_document(raw_results(find_project(), "grading/*-engine-cost")[-1]))
     wall, cpu = found["each_work"]["wall_s"], 100 * found["cpu_s_per_second_of_measuring"]
     text = (
         f"In a class of {found['students']}, the engine itself takes {wall:.2f} s of that: it reads the files, gives "
@@ -43,13 +42,13 @@ def engine() -> str:
 
 def waits() -> str:
     """One row per measurement of the waits (`python -m tools waits`), the newest first."""
-    found = sorted((find_project().root / "results").glob("lab*/*-waits.json"), reverse=True)
+    found = reversed(raw_results(find_project(), "lab*/*-waits"))
     figures = ("load average before:", "`vagrant up`, booting:", "from saved states:", "one student graded:")
     return block(table(("measured on", "lab", *figures), map(_waited, found)))
 
 
 def _waited(path: Path) -> tuple[str, ...]:
-    waited = json.loads(path.read_text())
+    waited = json.loads(read_document(path))
     times = [f"{waited[name]:.0f} s" for name in ("up_by_booting_s", "up_from_saved_state_s", "one_student_graded_s")]
     times[-1] += f", {len(waited['marks'])} exercises"
     return waited["started"][:10], path.parent.name, f"{waited['load_average'][0]:.1f}", *times

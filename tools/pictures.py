@@ -100,7 +100,7 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
     curves  a metric over the parameter of some sweeps, as in reports. With `predicted`, also what t + n c predicts for
             a sweep from its baseline and its last point: {"iptables-rules": "raw-drop"}
     places  where a packet can be dropped on its way, and the capacity then: (case, place, what the kernel has done)
-    flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
+    flames  the flame graph of a case, from the newest results/LAB/*-profile.json.gz that has it; LAB may be another lab
     cycles  what a packet costs on a modelled core: the lab, the core, and (case, words) for each bar
 
     packages  which package of fwlab imports which

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.checkout.raw_results import write_document
 from fwlab.cli.options import LabName, SavedRun
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import latest_run, load_run, published_path
@@ -26,7 +26,7 @@ def publish_command(lab: LabName, run: SavedRun = None) -> None:
 
 
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
-    """Write results/LAB/published.json and renew the stale pages; the paths written.
+    """Write results/LAB/published.json.gz and renew the stale pages; the paths written.
 
     Raises BadInput if a case of the run is in doubt, if its figures hold for this host alone, if it cannot be traced to
     a commit, or if it does not fit to what is published.
@@ -43,7 +43,7 @@ def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
     path = published_path(project, lab, run.dut.system, host_class)
     kept = load_run(path, lab.id) if path.is_file() else None
     text = merged(lab, kept, run).model_dump_json(indent=1) + "\n"
-    return [write_atomically(path, text), *refresh(project), *write_index(project)]
+    return [write_document(path, text), *refresh(project), *write_index(project)]
 
 
 def merged(lab: Lab, kept: Run | None, run: Run) -> Run:

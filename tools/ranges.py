@@ -9,6 +9,7 @@ import typer
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.checkout.raw_results import raw_results
 from fwlab.cli.options import LabName
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
@@ -39,7 +40,7 @@ def ranges_command(lab: LabName) -> None:
 
 def write_ranges(project: Project, lab: Lab) -> Path:
     """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a lab without a published run."""
-    paths = sorted((project.root / "results" / lab.id).glob("published*.json"))
+    paths = raw_results(project, f"{lab.id}/published*")
     if not paths:
         raise BadInput(f"{lab.id} has no published run: a range needs raw results", f"make figures LAB={lab.id}")
     ranges = Ranges()

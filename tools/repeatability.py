@@ -22,8 +22,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids
+from fwlab.checkout.raw_results import name_of, raw_result, raw_results, read_document, write_document
 from fwlab.cli.options import AlsoMetrics, LabName, Verbose
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import judge_cases
@@ -84,7 +84,7 @@ def repeatability_command(
     with listener(Console(stderr=True), verbose=verbose) as emit:
         runs = measure(context, chosen, emit)
     result = document(found, runs, chosen)
-    path = write_document(project, found, result)
+    path = keep_document(project, found, result)
     typer.echo(json.dumps(result["spreads"], indent=1))
     typer.echo(f"written: {display_path(project, path)}")
 
@@ -200,12 +200,12 @@ def _spread(medians: list[float]) -> float | None:
     return Figure(medians).spread if medians else None
 
 
-def write_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
-    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path."""
-    folder, today = project.root / "results" / lab.id, datetime.date.today().isoformat()
+def keep_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
+    """Write results/LAB/DATE-repeatability.json.gz, or DATE-2-repeatability.json.gz and so on; its path."""
+    today = datetime.date.today().isoformat()
     names = itertools.chain([today], (f"{today}-{number}" for number in itertools.count(2)))
-    path = next(path for name in names if not (path := folder / f"{name}-repeatability.json").exists())
-    return write_atomically(path, json.dumps(result, indent=1) + "\n")
+    paths = (raw_result(project, f"{lab.id}/{name}-repeatability") for name in names)
+    return write_document(next(path for path in paths if not path.exists()), json.dumps(result, indent=1) + "\n")
 
 
 def repeatability_table() -> str:
@@ -237,14 +237,15 @@ def _rows(project: Project) -> Iterator[list[str]]:
         }
         if len(apart) > 1:
             yield _row(f"{HOW}, {what}: spread", apart)
-    lab03 = project.root / "results" / "lab03-ipset"
-    hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
+    lab03 = "lab03-ipset"
+    names = "2026-11-20-full", "2026-11-21-other-host"
+    hosts = [load_run(raw_result(project, f"{lab03}/{name}"), lab03) for name in names]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
     yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
     yield _row("the same, load time", differences(hosts[0], hosts[1], METRICS["load_time"]))
     boots = _against_published(project, "labs", "capacity")
-    yield _row("all labs in another boot (`published.json` and `*-labs.json`), capacity", boots)
-    yield _row("another CPU model (`*-nehalem.json`), capacity", _against_published(project, "nehalem", "capacity"))
+    yield _row("all labs in another boot (`published.json.gz` and `*-labs.json.gz`), capacity", boots)
+    yield _row("another CPU model (`*-nehalem.json.gz`), capacity", _against_published(project, "nehalem", "capacity"))
     survived = _against_published(project, "nehalem", "survival")
     yield _row("the same, share that survives", survived)
 
@@ -254,7 +255,7 @@ def _against_published(project: Project, kind: str, metric: str) -> dict[str, fl
     found: dict[str, float] = {}
     for lab_id in lab_ids(project):
         for path in published_files(project, load_lab(project, lab_id)):
-            again = sorted(path.parent.glob(f"*{path.stem.removeprefix('published')}-{kind}.json"))
+            again = raw_results(project, f"{lab_id}/*{name_of(path).removeprefix('published')}-{kind}")
             if again:
                 found |= differences(load_run(path, lab_id), load_run(again[-1], lab_id), METRICS[metric])
     return found
@@ -264,11 +265,11 @@ def _newest_spreads(project: Project) -> dict[str, dict[str, Any]]:
     """By lab, what `repeatability` found on the last day on which it ran: by case and metric."""
     found: dict[str, dict[str, Any]] = {}
     for lab_id in lab_ids(project):
-        documents = list((project.root / "results" / lab_id).glob("*-repeatability.json"))
+        documents = raw_results(project, f"{lab_id}/*-repeatability")
         documents.sort(key=lambda path: (path.name[:DAY], len(path.name), path.name))  # DATE-2 comes after DATE
         for document in documents:
             if document.name[:DAY] == documents[-1].name[:DAY]:
-                found.setdefault(lab_id, {}).update(json.loads(document.read_bytes())["spreads"])
+                found.setdefault(lab_id, {}).update(json.loads(read_document(document))["spreads"])
     return found
 
 

@@ -15,47 +15,47 @@ import yaml
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path
+from fwlab.checkout.raw_results import SUFFIX, read_document
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Conditions
 
 #: Files below results/ that are no results.
 OWN = ("README.md", "index.yml", "history.yml")
-#: What made files that are no runs of fwlab, by their path below results/.
+#: What made files that are no runs of fwlab, by their path below results/ without `.json.gz`.
 COMMANDS = {
     "arm64-host/*": "make arm64-host",
     "corpus/*": "pytest tests/live/test_cleared_away.py --whole-corpus",
-    "engine/*-ceiling.json": "engine/bench ceiling",
-    "engine/*-pacing.json": "engine/bench pacing",
-    "engine/*-event-indexes.json": "engine/bench ceiling, with both settings that the file names",
+    "engine/*-ceiling": "engine/bench ceiling",
+    "engine/*-pacing": "engine/bench pacing",
+    "engine/*-event-indexes": "engine/bench ceiling, with both settings that the file names",
     "fuzz/*": "python -m tests.fuzz PARSER --count 1000000 --output FILE",
-    "grading/*-class-of-30*.json": "python -m tests.live.known_class run FOLDER OUT.json",
-    "grading/*-class-of-five.json": "python -m tests.live.class_of_five run FOLDER OUT.json",
-    "grading/*-engine-cost.json": "python -m tests.bench.engine_cost OUT.json",
-    "grading/*-equal-marks*.json": "python -m tests.live.equal_marks FOLDER OUT.json",
-    "grading/*-individual-tasks.json": "python -m tests.live.individual_tasks run FOLDER OUT.json",
-    "lab02-conntrack/*-loadings.json": "fwlab run LAB [CASE...], once for each loading",
-    "lab03-ipset/*-ten-restores.json": "fwlab run LAB raw-drop, ten times on a restored DUT",
-    "lab*/*-repeatability.json": "python -m tools repeatability LAB",
-    "lab*/*-waits.json": "python -m tools waits LAB",
-    "model/*-known-*.json": "python -m tests.live.model_known MACHINES OUT.json CORE",
-    "model/*-pages.json": "by hand: counted from `info tlb` of QEMU's monitor",
+    "grading/*-class-of-30*": "python -m tests.live.known_class run FOLDER OUT.json.gz",
+    "grading/*-class-of-five": "python -m tests.live.class_of_five run FOLDER OUT.json.gz",
+    "grading/*-engine-cost": "python -m tests.bench.engine_cost OUT.json.gz",
+    "grading/*-equal-marks*": "python -m tests.live.equal_marks FOLDER OUT.json.gz",
+    "grading/*-individual-tasks": "python -m tests.live.individual_tasks run FOLDER OUT.json.gz",
+    "lab02-conntrack/*-loadings": "fwlab run LAB [CASE...], once for each loading",
+    "lab03-ipset/*-ten-restores": "fwlab run LAB raw-drop, ten times on a restored DUT",
+    "lab*/*-repeatability": "python -m tools repeatability LAB",
+    "lab*/*-waits": "python -m tools waits LAB",
+    "model/*-known-*": "python -m tests.live.model_known MACHINES OUT.json.gz CORE",
+    "model/*-pages": "by hand: counted from `info tlb` of QEMU's monitor",
     "nested-host/*": "make nested-host LINKS=...",
 }
 #: What reads files by a pattern instead of naming them.
 READERS = {
-    "grading/*-class-of-30*.json": "tools/grading_tables.py",
-    "grading/*-engine-cost.json": "tools/grading_tables.py",
-    "lab*/published*.json": "tools/figures.py",
-    "lab*/*-labs.json": "tools/repeatability.py",
-    "lab*/*-nehalem.json": "tools/repeatability.py",
-    "lab*/*-model-*.json": "tools/core_ratios.py",
-    "lab*/*-profile.json": "tools/pictures.py",
-    "lab*/*-repeatability.json": "tools/repeatability.py",
-    "lab*/*-waits.json": "tools/grading_tables.py",
+    "grading/*-class-of-30*": "tools/grading_tables.py",
+    "grading/*-engine-cost": "tools/grading_tables.py",
+    "lab*/published*": "tools/figures.py",
+    "lab*/*-labs": "tools/repeatability.py",
+    "lab*/*-nehalem": "tools/repeatability.py",
+    "lab*/*-profile": "tools/pictures.py",
+    "lab*/*-repeatability": "tools/repeatability.py",
+    "lab*/*-waits": "tools/grading_tables.py",
 }
-#: What judges the newest grading of every ruleset.
-GRADED = "tests/unit/results/test_graded_rulesets.py"
+#: What judges the newest grading of every ruleset, and what shows the newest counts of every modelled case.
+GRADED, MODELLED = "tests/unit/results/test_graded_rulesets.py", "tools/core_ratios.py"
 #: Digits of a commit's name, in results.
 DIGITS = 12
 HEAD = """\
@@ -74,7 +74,7 @@ def write_index(project: Project) -> list[Path]:
 
 def index(project: Project) -> str:
     """The text of results/index.yml."""
-    users, graded = _users(project), _newest_gradings(project)
+    users, newest = _users(project), _newest(project)
     entries = {}
     for path in result_files(project):
         name = path.relative_to(project.root / "results").as_posix()
@@ -86,16 +86,19 @@ def index(project: Project) -> str:
             entry["trees"] = {part: tree[:12] for part, tree in trees.items()}
         if hosts := dict.fromkeys(_hosts(document)):
             entry["host"] = "; ".join(hosts)
-        entry["used_by"] = sorted({*users.get(name, ()), *_readers(name), *([GRADED] if name in graded else [])})
+        entry["used_by"] = sorted({*users.get(name, ()), *_readers(name), *newest.get(name, ())})
         entries[name] = entry
     text: str = yaml.safe_dump(entries, sort_keys=False, width=110, allow_unicode=True)
     return HEAD + text
 
 
 def result_files(project: Project) -> list[Path]:
-    """Every result, in the order of their paths."""
-    found = (path for path in (project.root / "results").rglob("*") if path.is_file() and path.name not in OWN)
-    return sorted(found)
+    """Every result, in the order of their paths. Raises BadInput for a document that is not compressed."""
+    top = project.root / "results"
+    found = sorted(path for path in top.rglob("*") if path.is_file() and path.name not in OWN)
+    if plain := [display_path(project, path) for path in found if path.suffix == ".json"]:
+        raise BadInput(f"not compressed: {', '.join(plain)}", f"gzip -9n {' '.join(plain)}")
+    return found
 
 
 def faults(project: Project) -> dict[str, tuple[str, str]]:
@@ -120,9 +123,9 @@ def known_faults(project: Project) -> tuple[str, list[str]]:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    if path.suffix != ".json":
+    if not path.name.endswith(SUFFIX):
         return {}
-    document = json.loads(path.read_bytes())
+    document = json.loads(read_document(path))
     return document if isinstance(document, dict) else {"runs": {"": document}}
 
 
@@ -130,7 +133,7 @@ def _command(name: str, document: dict[str, Any]) -> str:
     """What made the file."""
     lab = name.partition("/")[0]
     for pattern, command in COMMANDS.items():
-        if fnmatch.fnmatch(name, pattern):
+        if fnmatch.fnmatch(name.removesuffix(SUFFIX), pattern):
             return command.replace("LAB", lab)
     if "testbed" not in document:
         raise BadInput(f"results/{name}: nothing is known that makes such a file", "name it in tools/results_index.py")
@@ -194,22 +197,37 @@ def _users(project: Project) -> dict[str, set[str]]:
 
 
 def _readers(name: str) -> list[str]:
-    return [user for pattern, user in READERS.items() if fnmatch.fnmatch(name, pattern)]
+    return [user for pattern, user in READERS.items() if fnmatch.fnmatch(name.removesuffix(SUFFIX), pattern)]
 
 
-def _newest_gradings(project: Project) -> set[str]:
-    """The results that hold the newest grading of some ruleset, or the newest that nothing went wrong in."""
-    newest: dict[tuple[str, str, bool], tuple[str, str]] = {}
+def _newest(project: Project) -> dict[str, set[str]]:
+    """By result, what reads it because it holds the newest of something."""
+    newest: dict[tuple[str, ...], tuple[str, str]] = {}
     for path in result_files(project):
         document = _document(path)
         if "testbed" not in document or not path.parent.name.startswith("lab"):
             continue
         entry = (document["started"], path.relative_to(project.root / "results").as_posix())
-        for measured in document.get("exercises", []):
-            for sound in {False, not measured.get("problems")}:
-                key = (f"{document['lab']}:{document['dut'].get('system')}", measured["ruleset"], sound)
-                newest[key] = max(newest.get(key, entry), entry)
-    return {name for _, name in newest.values()}
+        for key in _held(path.name, document):
+            newest[key] = max(newest.get(key, entry), entry)
+    found: dict[str, set[str]] = {}
+    for (reader, *_), (_, name) in newest.items():
+        found.setdefault(name, set()).add(reader)
+    return found
+
+
+def _held(name: str, document: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """What a run may hold the newest of, each after what reads it: a grading of a ruleset; one in which nothing went
+    wrong; the counts of a case on a modelled core."""
+    lab = f"{document['lab']}:{document['dut'].get('system')}"
+    for measured in document.get("exercises", []):
+        yield GRADED, lab, measured["ruleset"]
+        if not measured.get("problems"):
+            yield GRADED, lab, measured["ruleset"], "sound"
+    core = document["testbed"].get("core")
+    if core and "-model-" in name:
+        for case in document["cases"]:
+            yield MODELLED, lab, core["name"], case["id"]
 
 
 class History:

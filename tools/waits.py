@@ -20,8 +20,8 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.checkout.raw_results import raw_result, write_document
 from fwlab.cli.options import LabName
 from fwlab.host.environment import cache_directory
 from fwlab.measure.labs import load_lab
@@ -47,9 +47,7 @@ def waits_command(
     found = load_lab(project, lab)
     result = waits(project, found, topology_of(project, found), typer.echo, every_case=every_case)
     today = datetime.date.today().isoformat()
-    path = write_atomically(
-        project.root / "results" / found.id / f"{today}-waits.json", json.dumps(result, indent=1) + "\n"
-    )
+    path = write_document(raw_result(project, f"{found.id}/{today}-waits"), json.dumps(result, indent=1) + "\n")
     typer.echo(f"written: {display_path(project, path)}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.dut.registry import DUTS
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import run_in
@@ -55,8 +56,8 @@ def _rank(run: Run) -> tuple[bool, bool, str]:
 
 def _published(project: Project) -> Iterator[tuple[Path, Run]]:
     """Every run under results/. Other documents there, such as benchmarks of repeatability, are no runs."""
-    for path in sorted((project.root / "results").glob("*/*.json")):
-        text = path.read_bytes()
+    for path in raw_results(project, "*/*"):
+        text = read_document(path)
         if "testbed" in json.loads(text):
             yield path, run_in(text, display_path(project, path), "restore the file from git")
 

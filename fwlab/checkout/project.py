@@ -122,7 +122,7 @@ def lab_named(project: Project, name: str) -> str:
 
 def is_measured(project: Project, lab_id: str) -> bool:
     """Whether results/ has a published run of the lab. Without one the lab has no ranges and gives no verdicts."""
-    return any((project.root / "results" / lab_id).glob("published*.json"))
+    return any((project.root / "results" / lab_id).glob("published*"))
 
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:

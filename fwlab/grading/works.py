@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.grading import options
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
@@ -213,10 +214,13 @@ def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
     One of an older form of the exercise, in which nothing of today's checks fails, says nothing.
     """
     found: dict[str, list[str]] = {}
-    for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
+    for path in reversed(raw_results(project, f"{lab.id}/*")):
         left = {f"{exercise.id}/start": exercise for exercise in lab.exercises if exercise.id not in found}
+        if not left:
+            break
         with contextlib.suppress(BadInput, OSError):  # another kind of document
-            if not left or not any(f'"{name}"' in path.read_text() for name in left):
+            text = read_document(path)
+            if not any(f'"{name}"'.encode() in text for name in left):
                 continue
             run = load_run(path, lab.id)
             for measured in run.exercises:

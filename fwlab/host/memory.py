@@ -15,7 +15,7 @@ from pathlib import Path
 from fwlab.model.errors import CannotMeasure
 
 #: What the QEMU of a machine holds once the machine is up (MiB): after a boot 362 to 379 for machines with up to
-#: MEASURED_MIB (results/lab03-ipset/2026-11-23-waits.json), less after a restore. A larger machine is counted whole.
+#: MEASURED_MIB (results/lab03-ipset/2026-11-23-waits.json.gz), less after a restore. A larger machine is counted whole.
 HELD_MIB, MEASURED_MIB = 400, 1024
 #: An allowance for Vagrant, libvirt and the program that measures.
 PROGRAMS_MIB = 300

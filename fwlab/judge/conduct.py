@@ -31,7 +31,8 @@ SYSTEMATIC_OF_STATE = 0.05
 #: of lab02's ex3 (7.9) were up to 3.5 standard deviations off (results/, 2026-11-27-graded-variants).
 DEVIATIONS = 3.0
 #: Next to trains of segments, a full ring takes more of the packets that come alone: up to 11 % more in lab01's ex5
-#: (results/lab01-forwarding/2026-11-27-2-exercises.json). Copies add a packet to each, and are found one by one, too.
+#: (results/lab01-forwarding/2026-11-27-2-exercises.json.gz). Copies add a packet to each, and are found one by one,
+#: too.
 FAVOURED = 0.25
 #: QEMU loses no packet and counts none twice, but up to this many may be an accident. Of a class that is blocked at a
 #: light load, this share may arrive in the flood in addition.

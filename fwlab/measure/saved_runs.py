@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import SUFFIX, name_of, raw_result, read_document
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import first_fault
 from fwlab.model.errors import BadInput
@@ -15,8 +16,6 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.model.systems import several
 
-#: A complete run takes about 2 MiB.
-MAX_FILE = 64 << 20
 #: Bounds of all counts, durations and rates but zero; arithmetic overflows beyond them.
 MIN_NUMBER, MAX_NUMBER = 1e-12, 2.0**63
 
@@ -43,14 +42,14 @@ def runs_of_other_systems(lab: Lab, system: str, folder: Path) -> list[Run]:
     if not several(lab):
         return []
     others = [other for other in lab.whole.needs.systems if other != system]
-    paths = (folder / name for other in others for name in (run_name(lab, other), f"published-{other}.json"))
+    paths = (folder / name for other in others for name in (run_name(lab, other), f"published-{other}{SUFFIX}"))
     return [load_run(path, lab.id) for path in paths if path.is_file()]
 
 
 def published_path(project: Project, lab: Lab, system: str, host_class: str | None = None) -> Path:
     """Where the lab's published run is kept: one of each system, and of each class of hosts on the real testbed."""
     parts = ["published", *([system] if several(lab) else []), *([host_class] if host_class else [])]
-    return project.root / "results" / lab.id / f"{'-'.join(parts)}.json"
+    return raw_result(project, f"{lab.id}/{'-'.join(parts)}")
 
 
 def published_files(project: Project, lab: Lab) -> list[Path]:
@@ -72,19 +71,16 @@ def published_runs(project: Project, lab: Lab) -> list[Run]:
 def report_folder(project: Project, lab_id: str, path: Path) -> Path:
     """The folder for the report of a saved run: that of the run, but not results/, which holds only raw results."""
     published = (project.root / "results").resolve()
-    return reports_folder(project, lab_id) / path.stem if path.resolve().is_relative_to(published) else path.parent
+    return reports_folder(project, lab_id) / name_of(path) if path.resolve().is_relative_to(published) else path.parent
 
 
 def load_run(path: Path, lab_id: str) -> Run:
     """The run in a file. Raises BadInput naming the file if it is missing, not a run, or a run of another lab."""
     hint = f"fwlab run {lab_id}"
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise BadInput(f"{path}: not a regular file, so not a run of fwlab", hint)
-        if facts.st_size > MAX_FILE:
-            raise BadInput(f"{path}: more than {MAX_FILE >> 20} MiB, not a run of fwlab", hint)
-        run = run_in(path.read_bytes(), str(path), hint)
+        run = run_in(read_document(path), str(path), hint)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}", hint) from error
     if run.lab != lab_id:

@@ -77,7 +77,7 @@ class Survival(MeasurableMetric):
         x_label="{parameter}, times the capacity of {baseline}",
     )
     #: Of some thousand packets of the class at ten times capacity, few pass: 0.4 points of standard deviation in twelve
-    #: runs (results/lab05-drop-early/2026-11-27-3-repeatability.json).
+    #: runs (results/lab05-drop-early/2026-11-27-3-repeatability.json.gz).
     tolerance = Tolerance(absolute=0.03)
     needs = MappingProxyType(
         {

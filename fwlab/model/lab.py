@@ -51,7 +51,7 @@ class Defaults(Strict):
     """What cases, sweeps, exercises and checks have where they say nothing else.
 
     kernel   series of the DUT's kernel on which the limits of checks were measured
-    source   raw results behind the limits of capacity, connections and load_time. The name of a .json file alone means
+    source   raw results behind the limits of capacity, connections and load_time. The name of a file alone means
              results/<lab>/<name>. All other checks have the lab's README.md as their source
     traffic  traffic of cases and sweeps, except those that measure load_time alone
     load_dependent, stateful  of exercises

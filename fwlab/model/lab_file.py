@@ -128,12 +128,9 @@ def _used(check: Any, own: Mapping[Any, Any], seen: frozenset[str]) -> Any:
 
 
 def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
-    """The name of a raw result alone means the file in results/LAB."""
-    return (
-        f"results/{lab.get('id')}/{name}"
-        if isinstance(name, str) and name[-5:] == ".json" and "/" not in name
-        else name
-    )
+    """The name of a file alone means the one in results/LAB; S1 to S5 are no files."""
+    alone = isinstance(name, str) and "." in name and "/" not in name
+    return f"results/{lab.get('id')}/{name}" if alone else name
 
 
 _IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `make ranges LAB=LAB`"

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from fwlab.checkout.project import Project, display_path, read_yaml
+from fwlab.checkout.raw_results import raw_results
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
@@ -91,7 +92,7 @@ def solution(lab: Lab, exercise: Exercise, progress: Progress, topology: Topolog
 def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | None:
     """What the authors measured of the reference, and where it is kept; None if that is not here."""
     metric = METRICS[exercise.predict.metric]
-    for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
+    for path in reversed(raw_results(project, f"{lab.id}/*")):
         with contextlib.suppress(BadInput):  # another kind of document
             run = load_run(path, lab.id)
             of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)

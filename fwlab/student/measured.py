@@ -14,7 +14,8 @@ from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
-from fwlab.measure.saved_runs import MAX_FILE, load_run, reports_folder
+from fwlab.checkout.raw_results import raw_results, read_document
+from fwlab.measure.saved_runs import load_run, reports_folder
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
@@ -86,7 +87,7 @@ def estimate(project: Project, lab: Lab, items: Iterable[str]) -> Estimate:
     """How long these cases and exercises will take, once the machines run."""
     reports = reports_folder(project, lab.id)
     own = _durations([*reports.glob("measured*.json"), *reports.glob("run*.json"), *reports.glob("check/run*.json")])
-    published = _durations(sorted((project.root / "results" / lab.id).glob("*.json")))
+    published = _durations(raw_results(project, f"{lab.id}/*"))
     total, all_own, guessed = 0.0, True, False
     for item in items:
         times = own.get(item)
@@ -102,9 +103,7 @@ def _durations(paths: Iterable[Path]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for path in paths:
         with suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            if path.stat().st_size > MAX_FILE:
-                continue
-            run = json.loads(path.read_bytes())
+            run = json.loads(read_document(path))
             for one in [*run.get("cases", []), *run.get("exercises", [])]:
                 if one["wall_s"] > 0:
                     found.setdefault(str(one["id"]), []).append(float(one["wall_s"]))

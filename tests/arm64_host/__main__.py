@@ -3,7 +3,7 @@
 
 Unpacks Debian 12's QEMU for arm64, and the user-mode emulator that runs it on an x86-64 host. The DUT of lab03 runs on
 that QEMU, generator and sink on this host's own. The cases are measured by `fwlab run` and compared with the published
-run. Writes results/arm64-host/DATE.json, DATE.log and the raw results. It takes an hour on two cores.
+run. Writes results/arm64-host/DATE.json.gz, DATE.log and the raw results. It takes an hour on two cores.
 """
 
 from __future__ import annotations

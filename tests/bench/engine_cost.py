@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Benchmark: what the engine of a grading costs, on fake machines.
 
-    python -m tests.bench.engine_cost [OUT.JSON] [--students N]
+    python -m tests.bench.engine_cost [OUT.json.gz] [--students N]
 
 For each work: grades a class of one and a class of N (default: 300), with one work each, on machines that measure in no
 time. The difference, divided by N - 1, is what reading the files, giving out the task, recording the answer, writing
@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from fwlab.checkout.project import find_project
+from fwlab.checkout.raw_results import write_document
 from fwlab.measure.provenance import commit
 from tests.fakes.fake_grading import LAB, FakeGrading
 
@@ -78,7 +79,7 @@ def main() -> None:
         "runs": runs,
     }
     if told.out is not None:
-        told.out.write_text(json.dumps(document, indent=1) + "\n")
+        write_document(told.out, json.dumps(document, indent=1) + "\n")
     print(f"{1000 * each('wall_s'):.0f} ms for each work, {1000 * each('cpu_s'):.0f} ms of them CPU time")
     print(f"{100 * measuring:.1f} % of a CPU while a work is measured")
 

@@ -17,8 +17,8 @@ from tests.browser.window import DESKTOP, PHONE, Window
 
 #: By name: the lab, its result, and what a student might have predicted. A check is made of what was graded.
 REPORTS = {
-    "run": ("lab03-ipset", "2026-11-20-full.json", {}),
-    "check": ("lab01-forwarding", "2026-11-21-exercises.json", {"ex1-null-route": 200_000.0}),
+    "run": ("lab03-ipset", "2026-11-20-full.json.gz", {}),
+    "check": ("lab01-forwarding", "2026-11-21-exercises.json.gz", {"ex1-null-route": 200_000.0}),
 }
 
 

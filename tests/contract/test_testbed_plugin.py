@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.raw_results import read_document
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.registry import IncompleteKind, Registry
 from fwlab.report.model import build_model
@@ -123,8 +124,8 @@ def test_the_links_requirements_are_reported(checkout: Path) -> None:
 
 @pytest.mark.parametrize("ranges", ["portable", pytest.param("none", marks=pytest.mark.thorough)])
 def test_its_results_are_judged_by_the_ranges_it_names(checkout: Path, tmp_path: Path, ranges: str) -> None:
-    path = ROOT / "results" / LAB / "2026-11-20-full.json"
-    run, own = json.loads(path.read_text()), {"name": "slow_motion", "link": "pigeon", "ranges": ranges}
+    path = ROOT / "results" / LAB / "2026-11-20-full.json.gz"
+    run, own = json.loads(read_document(path)), {"name": "slow_motion", "link": "pigeon", "ranges": ranges}
     run["testbed"] |= own | {"note": "measured in slow motion"}
     (tmp_path / "run.json").write_text(json.dumps(run))
     words = ["report", LAB, tmp_path / "run.json", "--output", tmp_path, "--json"]

@@ -6,16 +6,16 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from fwlab.checkout.raw_results import name_of, raw_results, read_document
 from fwlab.grading.lab_rulesets import load_variants
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.systems import on_system, several
-from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, lab_named
 
 #: What the results of a grading have, and those of cases have not.
-GRADED = '"ruleset": "ex'
+GRADED = b'"ruleset": "ex'
 
 
 def _names() -> list[str]:
@@ -23,7 +23,7 @@ def _names() -> list[str]:
     for name in LAB_IDS:
         lab = lab_named(name)
         if several(lab):
-            endings = {path.stem.removeprefix("published-") for path in published_files(PROJECT, lab)}
+            endings = {name_of(path).removeprefix("published-") for path in published_files(PROJECT, lab)}
             found += [f"{name}:{system}" for system in lab.needs.systems if system in endings]
         elif published_files(PROJECT, lab):
             found.append(name)
@@ -44,7 +44,7 @@ def lab_of(name: str) -> Lab:
 def files(name: str, kind: str) -> list[Path]:
     """The results of a kind, such as "graded-variants*", the oldest first."""
     lab_id, _, system = name.partition(":")
-    return sorted((ROOT / "results" / lab_id).glob(f"*-{system}-{kind}.json" if system else f"*-{kind}.json"))
+    return raw_results(PROJECT, f"{lab_id}/*-{system}-{kind}" if system else f"{lab_id}/*-{kind}")
 
 
 #: Exercises that have changed since their variants were graded, by name. Their references are graded anew.
@@ -65,7 +65,7 @@ def graded(name: str, *, due: bool = False) -> tuple[Lab, dict[str, tuple[Measur
         if exercise.id in DUE.get(name, ()) and not due:
             continue
         wanted |= {f"{exercise.id}/variants/{one}" for one in load_variants(PROJECT, lab, exercise).names}
-    runs = [load_run(path, lab.id) for path in files(name, "*") if GRADED in path.read_text(encoding="utf-8")]
+    runs = [load_run(path, lab.id) for path in files(name, "*") if GRADED in read_document(path)]
     newest: dict[str, tuple[Measured, Run]] = {}
     for run in sorted(runs, key=lambda run: run.started):
         for measured in run.exercises:

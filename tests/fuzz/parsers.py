@@ -16,6 +16,7 @@ import yaml
 from rich.console import Console
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.checkout.yaml_files import yaml_in
 from fwlab.cli.tries import predictions_in
 from fwlab.measure.labs import lab_in, load_lab
@@ -173,12 +174,11 @@ def _measured() -> list[tuple[Lab, dict[str, Any]]]:
     project, found = Project(ROOT), []
     for name in ("lab01-forwarding", "lab02-conntrack", "lab05-drop-early"):
         lab = load_lab(project, name)
-        for path in (ROOT / "results" / name).glob("published.json"):
-            run = _short(json.loads(path.read_text()))
+        for path in raw_results(project, f"{name}/published"):
+            run = _short(json.loads(read_document(path)))
             run["cases"][0]["stacks"] = {}
-            exercises = sorted((ROOT / "results" / name).glob("*-exercises.json"))
-            if exercises:
-                run["exercises"] = _short(json.loads(exercises[-1].read_text())).get("exercises", [])
+            if exercises := raw_results(project, f"{name}/*-exercises"):
+                run["exercises"] = _short(json.loads(read_document(exercises[-1]))).get("exercises", [])
             found.append((lab, run))
     return found
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Grade a class of five with known marks on lab03's machines, interrupt it in the middle, and continue.
 
-    python -m tests.live.class_of_five make DIR                      write DIR/class and DIR/expected.json
-    python -m tests.live.class_of_five run DIR OUT.JSON [WORDS...]   make, grade half, interrupt, resume, compare
+    python -m tests.live.class_of_five make DIR                         write DIR/class and DIR/expected.json
+    python -m tests.live.class_of_five run DIR OUT.json.gz [WORDS...]   make, grade half, interrupt, resume, compare
 
 Each student hands in every exercise, and each in another form: a folder, a .zip, a .tar.gz, what Moodle makes of a .zip
 in its export, and an archive of which one exercise cannot be a ruleset.
@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.checkout.raw_results import write_document
 from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
@@ -120,7 +121,7 @@ def run(top: Path, out: Path, words: list[str]) -> int:
         "marks": rows,
         "grades": list(csv.DictReader((results / "grades.csv").open(newline=""))),
     }
-    out.write_text(json.dumps(document, indent=1) + "\n")
+    write_document(out, json.dumps(document, indent=1) + "\n")
     print(f"{right} of {len(rows)} marks as expected; {document['seconds']}; exit codes {document['exit_codes']}")
     return 0 if right == len(rows) and parts.was_interrupted else 1
 

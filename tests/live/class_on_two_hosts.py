@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Grade a class with known marks by one worker, and again by two hosts, one of which dies.
 
-    python -m tests.live.class_on_two_hosts DIR OUT.JSON [--students N]      (as root)
+    python -m tests.live.class_on_two_hosts DIR OUT.json.gz [--students N]      (as root)
 
 The class is that of known_class.py, of N students (a multiple of 30; default: 300). In the second grading, host two
 loses its power when a third of the works is decided, and comes back. After two thirds, the worker of host one is killed
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import gzip
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.project import find_project
+from fwlab.checkout.raw_results import name_of, write_document
 from fwlab.measure.provenance import commit
 
 from . import known_class
@@ -125,10 +125,10 @@ def report(top: Path, out: Path, expected: dict[str, dict[str, Any]], seconds: d
         "differ": differ,
         "by_one": rows,
     }
-    out.write_text(json.dumps(document, indent=1) + "\n")
+    write_document(out, json.dumps(document, indent=1) + "\n")
     for name in marks:
-        record = (top / name / "record.jsonl").read_bytes()
-        out.with_name(f"{out.stem}-{name}.jsonl.gz").write_bytes(gzip.compress(record, mtime=0))
+        record = (top / name / "record.jsonl").read_text(encoding="utf-8")
+        write_document(out.with_name(f"{name_of(out)}-{name}.jsonl.gz"), record)
     known_class.show(rows)
     print(f"{len(marks['by-one']) - len(differ)} of {len(marks['by-one'])} marks equal; {document['seconds']}")
     return 1 if differ or not all(row["right"] for row in rows) else 0

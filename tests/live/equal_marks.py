@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the same submission gets the same mark every time: one class, all of whose students hand in the same files.
 
-    python -m tests.live.equal_marks DIR OUT.JSON [--students N] [--seeds N] [--busy] [WORDS FOR PYTEST...]
+    python -m tests.live.equal_marks DIR OUT.json.gz [--students N] [--seeds N] [--busy] [WORDS FOR PYTEST...]
 
 Each student hands in one right and one wrong solution of lab03. With --busy, one process per core keeps the host
 busy. With --seeds, the class is graded that often, each time with other traffic. OUT holds every mark and figure. If
@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fwlab.checkout.project import find_project, load_topology
+from fwlab.checkout.raw_results import read_document, write_document
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.rulesets.files import rendered
@@ -104,13 +105,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=0)
     parser.add_argument("--busy", action="store_true")
     told, words = parser.parse_known_args()
-    earlier = json.loads(told.out.read_text())["gradings"] if told.out.is_file() else []
+    earlier = json.loads(read_document(told.out))["gradings"] if told.out.is_file() else []
     folder = make(told.folder.resolve(), told.students)
     drawn = [[f"--traffic-seed={seed}"] for seed in range(1, told.seeds + 1)] or [[]]
     gradings = [*earlier, *(grade(folder, told.busy, [*words, *seed]) for seed in drawn)]
     document = {"what": "the same submission, graded again and again", "handed_in": HANDED_IN, "gradings": gradings}
-    told.out.parent.mkdir(parents=True, exist_ok=True)
-    told.out.write_text(json.dumps(document, indent=1) + "\n")
+    write_document(told.out, json.dumps(document, indent=1) + "\n")
     return show(gradings)
 
 

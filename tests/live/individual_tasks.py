@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Individual tasks of lab03, graded: two students solve their own, a third hands in a copy of the first one's files.
 
-python -m tests.live.individual_tasks run DIR OUT.JSON [PYTEST WORDS...]
+python -m tests.live.individual_tasks run DIR OUT.json.gz [PYTEST WORDS...]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from fwlab.checkout.project import find_project, load_topology
+from fwlab.checkout.raw_results import write_document
 from fwlab.grading.record import read_record
 from fwlab.measure.individual_tasks import draw, individual_lab
 from fwlab.measure.labs import load_lab
@@ -71,7 +72,7 @@ def run(top: Path, out: Path, words: list[str]) -> int:
         "students": [student.model_dump(mode="json") for student in grading.students],
         "works": [work.model_dump(mode="json") for work in grading.works],
     }
-    out.write_text(json.dumps(document, indent=1) + "\n")
+    write_document(out, json.dumps(document, indent=1) + "\n")
     print(f"{right} of {len(rows)} marks as expected; {document['seconds']} s; exit code {code}")
     return 0 if right == len(rows) else 1
 

@@ -3,7 +3,7 @@
 
     python -m tests.live.known_class make DIR        write DIR/class and DIR/expected.json
     python -m tests.live.known_class compare DIR [MARKS.CSV]
-    python -m tests.live.known_class run DIR [OUT.JSON] [--interrupt] [PYTEST WORDS...]
+    python -m tests.live.known_class run DIR [OUT.json.gz] [--interrupt] [PYTEST WORDS...]
         make, grade, compare; save the result in OUT
     --students N     a multiple of 30 (default: 30)
 
@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.checkout.raw_results import write_document
 from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
@@ -182,8 +183,7 @@ def run(top: Path, out: Path | None, words: list[str], *, students: int, interru
             **told,
             "marks": rows,
         }
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(document, indent=1) + "\n")
+        write_document(out, json.dumps(document, indent=1) + "\n")
     print(f"graded in {seconds:.0f} s; {told}")
     return show(rows) or (1 if interrupt and not parts.was_interrupted else 0)
 

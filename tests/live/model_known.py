@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs with known answers, run in a DUT whose core is modelled: chases of pointers, branches, indirect calls.
 
-    python -m tests.live.model_known LAB OUT.JSON [CORE...]
+    python -m tests.live.model_known LAB OUT.json.gz [CORE...]
 
 Uses the machines of LAB, which must be up. OUT holds, for each core, what the model counted in each program: the
 windows are marked by the program itself (coresim/fwlab_coresim/plugin/known.c). Exit code: 0.
@@ -23,6 +23,7 @@ from fwlab_coresim.counters import CoreCounters
 from fwlab_coresim.counts import Modelled
 
 from fwlab.checkout.project import find_project, load_topology
+from fwlab.checkout.raw_results import write_document
 from fwlab.cli.options import run_context
 from fwlab.host.ssh import Ssh
 from fwlab.measure.provenance import commit, host_facts
@@ -86,7 +87,7 @@ def measure(lab: str, cores: list[str]) -> dict:
 
 def main() -> None:
     lab, output, *cores = sys.argv[1:]
-    Path(output).write_text(json.dumps(measure(lab, cores), indent=1) + "\n")
+    write_document(Path(output), json.dumps(measure(lab, cores), indent=1) + "\n")
 
 
 if __name__ == "__main__":

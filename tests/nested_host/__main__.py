@@ -3,8 +3,8 @@
 
 Builds a Debian host image unless it is built, boots it under QEMU's TCG with KVM, an IOMMU and NICs with virtual
 functions, puts this checkout and its boxes in, and runs `fwlab doctor`, `vagrant up` and a measurement there, for each
-kind of link. Writes results/nested-host/DATE.json, DATE.log and, per link, DATE-LINK.json. It takes hours on two cores
-and needs no KVM.
+kind of link. Writes results/nested-host/DATE.json.gz, DATE.log and, per link, DATE-LINK.json.gz. It takes hours on two
+cores and needs no KVM.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import SUFFIX, name_of, raw_result, write_document
 from fwlab.host.environment import cache_directory
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -89,12 +89,11 @@ class Record:
         }
 
     def write(self, path: Path) -> None:
-        """Write the document, the log, and the raw results of each link as PATH-LINK.json."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(self.document(), indent=1) + "\n")
-        shutil.copyfile(self.log, path.with_suffix(".log"))
+        """Write the document, the log, and the raw results of each link as NAME-LINK.json.gz."""
+        write_document(path, json.dumps(self.document(), indent=1) + "\n")
+        shutil.copyfile(self.log, path.with_name(f"{name_of(path)}.log"))
         for link, run in self.runs.items():
-            write_atomically(path.with_name(f"{path.stem}-{link}.json"), json.dumps(run, indent=1) + "\n")
+            write_document(path.with_name(f"{name_of(path)}-{link}{SUFFIX}"), json.dumps(run, indent=1) + "\n")
 
 
 def chosen_cases(project: Project, lab: str, words: str) -> tuple[str, ...]:
@@ -123,7 +122,7 @@ def recorded(project: Project, name: str, note: str = MARK) -> Iterator[tuple[Pa
     with lock, tempfile.TemporaryDirectory(dir=folder, prefix="run-") as own:
         work = Path(own)
         record = Record(work / "log", note)
-        out = free_name(project.root / "results" / name, datetime.date.today().isoformat())
+        out = free_name(project, f"{name}/{datetime.date.today().isoformat()}")
         try:
             yield folder, work, record
             record.complete = True
@@ -133,7 +132,7 @@ def recorded(project: Project, name: str, note: str = MARK) -> Iterator[tuple[Pa
                 record.tell(f"written: {out.relative_to(project.root)}, its .log, and raw results")
 
 
-def free_name(folder: Path, day: str) -> Path:
-    """DAY.json, or DAY-2.json and so on if that exists: a result is never replaced."""
+def free_name(project: Project, day: str) -> Path:
+    """DAY.json.gz, or DAY-2.json.gz and so on if that exists: a result is never replaced."""
     numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    return next(path for number in numbers if not (path := folder / f"{day}{number}.json").exists())
+    return next(path for number in numbers if not (path := raw_result(project, f"{day}{number}")).exists())

@@ -19,6 +19,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from fwlab.checkout.project import Project, lab_ids
+from fwlab.checkout.raw_results import read_document
 from tools.pages import all_pages
 from tools.pictures import in_one_scheme
 
@@ -31,7 +32,7 @@ _DETAILS = re.compile(r"^<details>$", re.MULTILINE)
 _DRAWING = re.compile(r'<img alt="(?P<alt>[^"]*)" src="(?P<path>[^":]+)\.svg" />')
 _ELSEWHERE = re.compile(r"[a-z]+:")
 _PICTURES = (".svg", ".png", ".jpg")
-#: Languages of the files that pages link, by the suffix of the name without .j2; all others are plain text.
+#: Languages of the files that pages link, by the suffix of the name without .j2 or .gz; all others are plain text.
 _LANGUAGES = {".py": "python", ".yml": "yaml", ".json": "json", ".c": "c", ".h": "c", ".sh": "bash", ".toml": "toml"}
 #: A longer file is cut on its page, to keep the site and its search index small.
 MAX_CHARACTERS = 40_000
@@ -151,8 +152,8 @@ def _file(path: Path, config: MkDocsConfig) -> File:
 
 def _source_page(path: Path) -> str:
     """Markdown that shows a file. It stays out of the search, which would find words of code in place of a guide."""
-    text = path.read_text(encoding="utf-8")
-    language = _LANGUAGES.get(Path(path.name.removesuffix(".j2")).suffix, "text")
+    text = read_document(path).decode("utf-8")
+    language = _LANGUAGES.get(Path(path.name.removesuffix(".j2").removesuffix(".gz")).suffix, "text")
     cut = f"\n\nThe file goes on; it has {len(text):,} characters.\n" if len(text) > MAX_CHARACTERS else ""
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"^`+", text, re.MULTILINE)), default=0))
     head = (

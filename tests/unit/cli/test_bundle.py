@@ -27,7 +27,7 @@ from tests.fakes.guide_pages import commands
 LAB = "lab03-ipset"
 LABS = LAB_IDS
 #: Graded: start, reference, mistake and variants of each exercise.
-GRADED = ROOT / "results" / LAB / "2026-11-23-labs-exercises.json"
+GRADED = ROOT / "results" / LAB / "2026-11-23-labs-exercises.json.gz"
 SOLUTIONS = ("reference", "mistake", "variants")
 
 
@@ -96,7 +96,7 @@ def test_no_file_of_a_solution_is_in_it_under_another_name(lab_id: str) -> None:
         ("guides/instructor.md", False),
         ("tools/site/gather.py", False),
         ("fwlab/cli/main.py", True),
-        ("results/lab03-ipset/2026-11-20-full.json", False),
+        ("results/lab03-ipset/2026-11-20-full.json.gz", False),
         ("tests/unit/labs/test_labs.py", False),
         ("secret.yml", False),
     ],

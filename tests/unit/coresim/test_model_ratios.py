@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Published figures beside those by instructions and by modelled cycles."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,10 @@ def test_the_newest_run_of_a_case_counts(tmp_path: Path) -> None:
     kept = project.root / "results" / "lab03-ipset"
     folder = tmp_path / "results" / "lab03-ipset"
     folder.mkdir(parents=True)
-    first, last = "2026-11-24-model-xeon-1.json", "2026-11-24-model-xeon-2.json"
-    (folder / first).write_text((kept / first).read_text())
+    first, last = "2026-11-24-model-xeon-1.json.gz", "2026-11-24-model-xeon-2.json.gz"
+    shutil.copy(kept / first, folder)
     alone = modelled_cases(Project(tmp_path), "lab03-ipset")["xeon"]["raw-drop"]
-    (folder / last).write_text((kept / last).read_text())
+    shutil.copy(kept / last, folder)
     assert modelled_cases(Project(tmp_path), "lab03-ipset")["xeon"]["raw-drop"].cycles != alone.cycles
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.raw_results import raw_result
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
 from fwlab.generator.trex.astf import MAX_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
@@ -19,8 +20,7 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 from fwlab.model.verdict import Outcome
 from fwlab.testbed.selection import TestbedRequest, choose
-from tests import ROOT
-from tests.checkout import TOPOLOGY, lab_named
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.trex_server import STEP, Ssh, Stateful
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=512)
@@ -168,7 +168,7 @@ def test_ranges_measured_with_wrk_do_not_judge_trex() -> None:
     """Its connections have fewer packets."""
     verdicts = {}
     for kind, name in (("trex", "2026-11-21-trex"), ("wrk", "published")):
-        run = load_run(ROOT / f"results/lab02-conntrack/{name}.json", "lab02-conntrack")
+        run = load_run(raw_result(PROJECT, f"lab02-conntrack/{name}"), "lab02-conntrack")
         judged = judge_cases(lab_named("lab02-conntrack"), run, METRICS)
         verdicts[kind] = [verdict for verdict in judged if verdict.metric == "connections"]
     assert {verdict.outcome for verdict in verdicts["wrk"]} == {Outcome.PASS}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import read_document, write_document
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -110,8 +111,8 @@ def test_the_order_agrees_if_the_same_case_is_ahead(ours: float, published: floa
 
 def test_what_is_not_measured_yet_says_so(checkout: Project) -> None:
     """A case that was added later, and a lab without results."""
-    kept = checkout.root / "results" / LAB / "published.json"
-    kept.write_text(kept.read_text().replace('"id": "ipset-1"', '"id": "ipset-renamed"'))
+    kept = checkout.root / "results" / LAB / "published.json.gz"
+    write_document(kept, read_document(kept).decode().replace('"id": "ipset-1"', '"id": "ipset-renamed"'))
     assert [row.ours is None for row in rows(checkout)] == [False, True, False, False]
     shutil.rmtree(checkout.root / "results")
     assert [row.cells()[1:] for row in rows(checkout)] == [["not measured yet", "", ""]] * 4

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.raw_results import SUFFIX, read_document, write_document
 from tests import ROOT
 from tools.where_run import setups_of
 
-PUBLISHED = find_project(ROOT).root / "results" / "lab03-ipset" / "2026-11-20-full.json"
+PUBLISHED = find_project(ROOT).root / "results" / "lab03-ipset" / "2026-11-20-full.json.gz"
 
 
 def project(top: Path, **runs: dict[str, Any]) -> Project:
     """A project whose results are a published run with other facts, by file name."""
     folder = top / "results" / "lab03-ipset"
-    folder.mkdir(parents=True)
     for name, changes in runs.items():
-        run = json.loads(PUBLISHED.read_text())
+        run = json.loads(read_document(PUBLISHED))
         changed = run | changes | {"testbed": run["testbed"] | changes.get("testbed", {})}
-        (folder / f"{name}.json").write_text(json.dumps(changed))
+        write_document(folder / f"{name}{SUFFIX}", json.dumps(changed))
     return Project(top)
 
 
@@ -30,7 +30,7 @@ def rows(found: str, *words: str) -> list[str]:
 
 
 LATER = {"started": "2027-01-02T00:00:00+00:00"}
-HOST = json.loads(PUBLISHED.read_text())["host"]
+HOST = json.loads(read_document(PUBLISHED))["host"]
 EMULATED = HOST | {"host_class": "arm64-host"}
 NESTED = HOST | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
 
@@ -46,9 +46,9 @@ def test_a_setup_that_never_ran_has_an_empty_row(tmp_path: Path) -> None:
     [
         (
             {"old": {}, "new": LATER, "graded": {"started": "2027-01-03T00:00:00+00:00", "cases": []}},
-            ["| 2027-01-02 |", "lab03, `raw-drop`: 325.", "`results/lab03-ipset/new.json` |"],
+            ["| 2027-01-02 |", "lab03, `raw-drop`: 325.", "`results/lab03-ipset/new.json.gz` |"],
         ),
-        ({"own": {}, "arm64": {"host": EMULATED, **LATER}}, ["`results/lab03-ipset/own.json` |"]),
+        ({"own": {}, "arm64": {"host": EMULATED, **LATER}}, ["`results/lab03-ipset/own.json.gz` |"]),
         ({"arm64": {"host": EMULATED}}, ["| QEMU for arm64, emulated on "]),
         ({"nested": {"host": NESTED}}, ["| emulated AMD, 1 core; "]),
     ],
@@ -74,5 +74,5 @@ def test_links_of_a_plug_in_get_rows_of_their_own(tmp_path: Path) -> None:
 
 def test_other_documents_are_no_runs(tmp_path: Path) -> None:
     made = project(tmp_path)
-    (tmp_path / "results" / "lab03-ipset" / "bench.json").write_text('{"spreads": {}}')
-    assert "bench.json" not in setups_of(made)
+    write_document(tmp_path / "results" / "lab03-ipset" / f"bench{SUFFIX}", '{"spreads": {}}')
+    assert "bench" not in setups_of(made)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.cli import doctor
 from fwlab.host import memory
 from fwlab.host.memory import Room, memory_left, needed_mib, require_memory
 from fwlab.measure.host_room import memory_of_a_set, reject_too_many
 from fwlab.model.errors import BadInput, CannotMeasure
-from tests import ROOT
 from tests.checkout import PROJECT, TOPOLOGY
 
 MIB = 1 << 20
@@ -62,7 +62,7 @@ def test_the_tightest_limit_counts(tmp_path: Path, cgroup: str, files: dict[str,
 
 def test_a_machine_is_counted_as_its_qemu_was_measured() -> None:
     """One that is larger than those that were measured, such as the generator with TRex, is counted whole."""
-    found = [json.loads(path.read_text())["resident_mib"] for path in ROOT.glob("results/lab03-ipset/*-waits.json")]
+    found = [json.loads(read_document(path))["resident_mib"] for path in raw_results(PROJECT, "lab03-ipset/*-waits")]
     most = max(max(resident.values()) for resident in found)
     assert 0.9 * memory.HELD_MIB < most < memory.HELD_MIB
     assert max(node.memory_mib for node in TOPOLOGY.nodes.values()) <= memory.MEASURED_MIB

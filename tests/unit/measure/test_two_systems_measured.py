@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fwlab.checkout.raw_results import SUFFIX
 from fwlab.grading.engine import Engine
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
@@ -133,9 +134,9 @@ class TestReport:
         folder = tmp_path / "results" / LAB.id
         folder.mkdir(parents=True)
         for name in ("linux", "freebsd"):
-            (folder / f"published-{name}.json").write_text("")
+            (folder / f"published-{name}{SUFFIX}").write_bytes(b"")
         found = published_files(dataclasses.replace(PROJECT, root=tmp_path), LAB)
-        assert [path.name for path in found] == ["published-freebsd.json", "published-linux.json"]
+        assert [path.name for path in found] == ["published-freebsd.json.gz", "published-linux.json.gz"]
 
 
 def test_ranges_of_one_system_keep_those_of_the_other() -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
+from fwlab.checkout.raw_results import write_document
 from fwlab.cli import hold, main, perf_profile
 from fwlab.cli.tries import read_predictions
 from fwlab.measure.labs import load_lab
@@ -216,9 +217,7 @@ def test_an_old_run_is_shown_and_results_are_not_changed(door: Door, checkout: P
     """lab.yml may no longer declare its cases."""
     run = factories.a_run([factories.measured(factories.a_lab(), "set-1", 270_000, 270_000)], lab=LAB)
     folder = checkout / "results" / LAB
-    folder.mkdir(parents=True)
-    path = folder / "2000-01-01-other.json"
-    path.write_text(run.model_dump_json())
+    path = write_document(folder / "2000-01-01-other.json.gz", run.model_dump_json())
     code, said, complaint = door("report", LAB, str(path))
     assert (code, complaint) == (0, "")
     assert "set-1" in said

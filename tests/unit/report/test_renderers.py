@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.raw_results import read_document
 from fwlab.report import files, report_rows
 from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import build_model
@@ -18,7 +19,7 @@ from tests.fakes.factories import RANGES, a_full_run, a_lab
 
 PLUGIN = ROOT / "tests/contract/plugin/renderer"
 LAB = "lab03-ipset"
-RUN = ROOT / "results" / LAB / "2026-11-20-full.json"
+RUN = ROOT / "results" / LAB / "2026-11-20-full.json.gz"
 
 
 def report(output: Path, *words: str, plugin: bool = True) -> subprocess.CompletedProcess[str]:
@@ -40,7 +41,7 @@ def test_a_plug_ins_file_is_part_of_every_report_and_can_be_printed(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["list.txt", "report.html", "run.json"]
     assert done.stdout == (tmp_path / "list.txt").read_text()
-    cases = [case["id"] for case in json.loads(RUN.read_text())["cases"]]
+    cases = [case["id"] for case in json.loads(read_document(RUN))["cases"]]
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == cases
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import SUFFIX, read_document
 from fwlab.cli import main
 from fwlab.judge.statistics import Figure
 from fwlab.measure.context import RunContext
@@ -29,7 +30,7 @@ from tools.__main__ import app
 from tools.publish import publish
 
 LAB = "lab03-ipset"
-RUN = ROOT / "results" / LAB / "2026-11-20-full.json"
+RUN = ROOT / "results" / LAB / "2026-11-20-full.json.gz"
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ class TestPublish:
 
     def test_the_run_is_kept_and_the_pages_are_renewed(self, project: Project) -> None:
         written = self.written(project, "[[[cog cog.outl('new') ]]]\n[[[end]]]\n")
-        assert written[:2] == [f"results/{LAB}/published.json", "README.md"]
+        assert written[:2] == [f"results/{LAB}/published.json.gz", "README.md"]
         assert "new" in (project.root / "README.md").read_text()
 
     def test_a_run_in_doubt_writes_nothing(self, project: Project) -> None:
@@ -92,10 +93,10 @@ class TestPublish:
 
 def test_a_second_series_of_a_day_leaves_the_first_as_it_is(tmp_path: Path) -> None:
     project, lab = SimpleNamespace(root=tmp_path), SimpleNamespace(id="lab03-ipset")
-    written = [repeatability.write_document(project, lab, {"number": number}) for number in range(3)]
+    written = [repeatability.keep_document(project, lab, {"number": number}) for number in range(3)]
     assert len(set(written)) == 3
-    assert [json.loads(path.read_text())["number"] for path in written] == [0, 1, 2]
-    assert written[2].name.endswith("-3-repeatability.json")
+    assert [json.loads(read_document(path))["number"] for path in written] == [0, 1, 2]
+    assert written[2].name.endswith(f"-3-repeatability{SUFFIX}")
 
 
 class TestRepeatability:
@@ -118,7 +119,7 @@ class TestRepeatability:
 
         monkeypatch.setattr(repeatability, "open_session", session)
         monkeypatch.setattr(repeatability, "busy_host", contextlib.nullcontext)
-        monkeypatch.setattr(repeatability, "write_document", lambda *_: tmp_path / "repeatability.json")
+        monkeypatch.setattr(repeatability, "keep_document", lambda *_: tmp_path / "repeatability.json")
         return names
 
     def test_a_lab_is_measured_by_its_quick_cases(
@@ -149,7 +150,7 @@ class TestRepeatability:
 
     def test_spreads_are_in_the_cases_own_metric(self) -> None:
         lab = lab_named("lab02-conntrack")
-        run = load_run(ROOT / "results" / lab.id / "published.json", lab.id)
+        run = load_run(ROOT / "results" / lab.id / "published.json.gz", lab.id)
         case = next(case for case in lab.cases.values() if case.metric == "connections")
         [found] = repeatability.document(lab, {"idle": [run, run], "busy": []}, [case])["spreads"].values()
         spreads = found["connections"]

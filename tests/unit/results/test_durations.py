@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import write_document
 from fwlab.cli import main
 from fwlab.student.measured import USUAL_S, estimate, rounded
 from tests.fakes import student_checkout as checkouts
@@ -21,8 +22,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, **seconds: float) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cases": [{"id": name, "wall_s": value} for name, value in seconds.items()]}))
+    write_document(path, json.dumps({"cases": [{"id": name, "wall_s": value} for name, value in seconds.items()]}))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_an_estimate_is_no_more_exact_than_it_is(seconds: float, words: str) -> 
 def test_what_this_host_measured_counts_before_what_is_published(checkout: Path) -> None:
     project, lab = Project(checkout), checkouts.lab(checkout)
     assert estimate(project, lab, ["raw-drop", "rules-16"]).seconds == 2 * USUAL_S
-    write(checkout / "results" / LAB / "2026-01-01-full.json", **{"raw-drop": 30.0})
+    write(checkout / "results" / LAB / "2026-01-01-full.json.gz", **{"raw-drop": 30.0})
     guess = estimate(project, lab, ["raw-drop", "rules-16"])
     assert (guess.seconds, guess.own) == (30 + USUAL_S, False)
     assert "a guess" in str(guess), "rules-16 was never measured"
@@ -60,9 +60,7 @@ def test_what_this_host_measured_counts_before_what_is_published(checkout: Path)
              '{"cases": [{"id": "raw-drop", "wall_s": "long"}]}', "[" * 100_000]
 )  # fmt: skip
 def test_a_file_that_is_no_run_is_passed_over(checkout: Path, text: str) -> None:
-    path = checkout / "results" / LAB / "odd.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
+    write_document(checkout / "results" / LAB / "odd.json.gz", text)
     assert estimate(Project(checkout), checkouts.lab(checkout), ["raw-drop"]).seconds == USUAL_S
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""results/LAB/published.json: a run of every case, in which later runs of some cases replace these."""
+"""results/LAB/published.json.gz: a run of every case, in which later runs of some cases replace these."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +17,7 @@ from tools.publish import merged, publish
 from tools.results_index import untraceable
 
 LAB = lab_named("lab03-ipset")
-WHOLE = load_run(ROOT / "results" / LAB.id / "2026-11-20-full.json", LAB.id)
+WHOLE = load_run(ROOT / "results" / LAB.id / "2026-11-20-full.json.gz", LAB.id)
 
 
 def later(*cases: str, hour: int = 10, **changed: object) -> Run:

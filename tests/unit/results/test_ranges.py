@@ -23,7 +23,7 @@ from tests.fakes.factories import TEXTS, a_lab, a_run, measured
 from tests.fakes.published import NAMES, lab_of
 from tools.ranges import as_yaml, renewed, write_ranges
 
-SOURCE = "results/lab99-made-up/published.json"
+SOURCE = "results/lab99-made-up/published.json.gz"
 
 
 def a_judged_lab(**cases: dict) -> Lab:
