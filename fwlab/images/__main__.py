@@ -26,8 +26,9 @@ from typing import Any
 from fwlab.checkout.project import Project, find_project, lab_named
 from fwlab.host.environment import accelerator, cache_directory
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
-from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, remove_old
+from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, built_boxes
 from fwlab.images.build import Builder, full_kernel_wanted
+from fwlab.images.disk_use import remove_all_but, remove_old, vagrant_boxes
 from fwlab.images.freebsd import FREEBSD_URL, default_images, freebsd_image, left_out
 from fwlab.images.programs import Subprocesses, require_programs
 from fwlab.images.sources import NONE, cloud_image, trex_tarball
@@ -40,11 +41,6 @@ def say(text: str) -> None:
     """One line of progress on standard error, in one write: the images are built in threads."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
-
-
-def vagrant_boxes() -> Path:
-    """Where Vagrant keeps boxes."""
-    return Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d") / "boxes"
 
 
 def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
@@ -64,6 +60,9 @@ def main() -> int:
     parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)}")
     parser.add_argument("--lab", help="without an IMAGE: also what the machines of this lab need beyond the others'")
     parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
+    parser.add_argument(
+        "--prune", action="store_true", help="then remove what this checkout does not need: old boxes, bases, downloads"
+    )
     parser.add_argument(
         "--export", type=Path, metavar="FOLDER", help="copy the boxes and saved states into a new folder"
     )
@@ -89,6 +88,8 @@ def main() -> int:
             boxes = _import(project, arguments.imported, vagrant)
         else:
             boxes = _build(project, arguments.images, lab, programs, pool, vagrant)
+        if arguments.prune:
+            remove_all_but(cache_directory(), built_boxes(project))
         if arguments.export is not None:
             export_boxes(cache_directory(), boxes, arguments.export.absolute(), say)
         return 0
@@ -159,7 +160,7 @@ def _use(project: Project, boxes: Boxes, vagrant: Subprocesses | None, without: 
         for box in boxes.values():
             add_to_vagrant(box, vagrant)
     add_boxes(project, boxes, without=[image for image in without if image not in boxes])
-    remove_old(cache_directory(), vagrant_boxes(), boxes)
+    remove_old(cache_directory(), boxes)
 
 
 if __name__ == "__main__":

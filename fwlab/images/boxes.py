@@ -153,8 +153,6 @@ def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
 LINUX_IMAGES = ("dut-linux", "generator", "sink")
 FREEBSD = "dut-freebsd"
 IMAGES = (*LINUX_IMAGES, FREEBSD)
-#: How many generations of an image are kept: two checkouts with different boxes do not disturb each other.
-KEPT = 2
 #: By image: box, key, its settings, path, sha256, manifest and, if the image contains TRex, trex.
 Boxes = dict[str, dict[str, Any]]
 
@@ -200,23 +198,3 @@ def add_boxes(project: Project, boxes: Boxes, without: Sequence[str] = ()) -> No
         known = built_boxes(project)
     listed = {image: box for image, box in {**known, **boxes}.items() if image not in without}
     write_atomically(boxes_path(project), json.dumps(listed, indent=1) + "\n", error=BuildError)
-
-
-def remove_old(cache: Path, vagrants: Path, boxes: Boxes) -> None:
-    """Remove all but the newest generations of each image from the cache and from Vagrant's folder of boxes.
-
-    Those of `boxes` are in use, and so become the newest. Machines stand on a copy that libvirt has.
-    """
-    for box in boxes.values():
-        for path in (Path(box["path"]), vagrants / box["box"]):
-            with suppress(OSError):
-                path.touch()
-    for image in IMAGES:
-        made = (cache.glob(f"boxes/{image}-*.box"), cache.glob(f"bases/{image}-*/"), vagrants.glob(f"fwlab-{image}-*/"))
-        for found in made:
-            for path in sorted(found, key=lambda one: one.stat().st_mtime)[:-KEPT]:
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
-                    record_path(path).unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from fwlab.checkout.project import Project
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.images.boxes import FREEBSD, BuildError, base_key, cached, content_key, locked, need_room, publish
+from fwlab.images.disk_use import BASE_DISK, BASE_RAMDISK
 from fwlab.images.freebsd import FreebsdImage, explained
 from fwlab.images.programs import PackerTools, Subprocesses
 from fwlab.images.sources import NONE, TREX_SHA256, TREX_URL, CloudImage, Tarball, base_settings
@@ -64,7 +65,6 @@ def to_first_format(box: Path) -> None:
     rewritten.replace(box)
 
 
-BASE_DISK = "disk.raw.zst"
 #: Look for repetitions as far back as 128 MiB: it saves some per cent, and unpacking takes that much memory.
 _WINDOW = "--long=27"
 _LEVEL = "-9"
@@ -292,14 +292,14 @@ class Builder:
         made = self._made_base(image, work, log)
         kernel = made / "vmlinuz"
         disk = unpack_base(self.programs, made / BASE_DISK, work / "base.raw", log, image)
-        values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
+        values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / BASE_RAMDISK)}
         return {**values, "accelerator": guest_accelerator(kernel)}
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
         """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
         key = base_key(self.project.root, image, key_settings(None, full=self.full, freebsd=None, trex=None))
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
-        if cached(directory / BASE_DISK) and (directory / "initrd.img").exists():
+        if cached(directory / BASE_DISK) and (directory / BASE_RAMDISK).exists():
             return directory
         self.say(f"{image}: making its base from Debian packages")
         made = work / "base"
@@ -308,7 +308,7 @@ class Builder:
         packed = pack_base(self.programs, made / "disk.raw", log, image)
         shutil.rmtree(directory, ignore_errors=True)  # of what is left there, nothing was trusted
         directory.mkdir(parents=True)
-        for name in ("vmlinuz", "initrd.img"):
+        for name in ("vmlinuz", BASE_RAMDISK):
             share_file(made / name, directory)
         publish(packed, directory / BASE_DISK, {"key": key})
         for old in directory.parent.glob(f"{image}-*"):

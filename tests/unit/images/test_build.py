@@ -20,7 +20,8 @@ from fwlab.host.kvm_probe import KvmAnswer, other_architecture
 from fwlab.images import build, programs
 from fwlab.images.__main__ import add_to_vagrant
 from fwlab.images.boxes import IMAGES, BuildError, publish
-from fwlab.images.build import BASE_DISK, CLOUD, FULL, Builder
+from fwlab.images.build import CLOUD, FULL, Builder
+from fwlab.images.disk_use import BASE_DISK
 from fwlab.images.freebsd import FreebsdImage
 from fwlab.images.programs import PackerTools, Subprocesses
 from fwlab.images.sources import CloudImage
