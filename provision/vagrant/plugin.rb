@@ -9,6 +9,13 @@ require "fileutils"
 require "json"
 require "open3"
 
+# Vagrant cannot join a path with other letters than ASCII's to its own texts where the locale is C, or one that the host
+# does not have. Python reads such paths as UTF-8 in any locale.
+unless Encoding.default_external == Encoding::UTF_8 || [Dir.pwd, Dir.home, __dir__].all?(&:ascii_only?) ||
+       ENV["LC_ALL"] == "C.UTF-8"
+  exec({ "LC_ALL" => "C.UTF-8" }, "vagrant", *ARGV)
+end
+
 module FirewallLab
   # An error that the user can fix: what is wrong, and the next command. Vagrant prints it without a backtrace.
   # `status_code`: Vagrant's exit code, as in fwlab/model/errors.py.

@@ -93,6 +93,16 @@ def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_pa
     assert f"Port {FIRST_PORT + 1}\n" in done.stdout
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("locale", ["C", "xx_XX.UTF-8"])
+def test_a_path_may_be_written_in_any_script(tmp_path: Path, locale: str) -> None:
+    """Also in a locale that the host does not have."""
+    there = small_checkout(tmp_path / "Übung mit Räumen/firewall lab")
+    running(there)
+    done = vagrant(there, "ssh-config", LAB, LC_ALL=locale)
+    assert (done.returncode, f'IdentityFile "{there}' in done.stdout) == (0, True), done.stdout + done.stderr
+
+
 # ---- errors ------------------------------------------------------------------------------------------------------
 
 
