@@ -337,6 +337,11 @@ def predict_command(
             f"{chosen.id}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%",
             f"fwlab predict {found.id} {chosen.id}",
         )
+    if metric.unit in ("pps", "cps") and 0 < value < 1:
+        raise BadInput(
+            f"{chosen.id}: the question asks for {metric.unit}, a number above 1 (got {value:g})",
+            f"fwlab predict {found.id} {chosen.id}",
+        )
     write_prediction(found, chosen.id, value)
     plain(out, f"{chosen.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
     if metric.unit == "pps" and 1 <= value < 1000:

@@ -35,6 +35,7 @@ from fwlab.images.sources import NONE, cloud_image, trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
 
 EXIT_INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def say(text: str) -> None:
@@ -73,7 +74,7 @@ def main() -> int:
         parser.error(f"no image named {', '.join(unknown)}: there are {', '.join(IMAGES)}")
     if arguments.images and (arguments.export or arguments.imported):
         parser.error("--export and --import are for all boxes: name no image")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where a shell had SIGINT ignored
+    for number in SIGNALS:  # also where a shell had SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     programs = Subprocesses()
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
@@ -101,6 +102,8 @@ def main() -> int:
         message, status = f"{error.filename or cache_directory()}: {error.strerror}{full}", EXIT_FAIL
     except KeyboardInterrupt:
         message, status = "interrupted; nothing half-built was kept\n  next: run it again to go on", EXIT_INTERRUPTED
+    for number in SIGNALS:  # a second Ctrl-C: it ends within seconds, and nothing stays
+        signal.signal(number, signal.SIG_IGN)
     pool.shutdown(wait=False, cancel_futures=True)
     programs.stop_all()
     pool.shutdown(wait=True)
@@ -129,7 +132,7 @@ def _build(
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
     builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
-    lacking = "it was not asked for" if FREEBSD not in images else ""
+    lacking = ""
     boxes = {}
     for image, job in jobs.items():
         try:

@@ -122,13 +122,18 @@ def publish(made: Path, path: Path, extra: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def need_room(directory: Path, needed: int = NEEDED_BYTES) -> None:
-    """Raise BuildError if the file system of `directory` has less than `needed` bytes left."""
+def need_room(
+    directory: Path, needed: int = NEEDED_BYTES, what: str = "a build", instead: str = "set FWLAB_CACHE to a directory"
+) -> None:
+    """Raise BuildError if the file system of `directory` has less than `needed` bytes left.
+
+    instead  what to do if there cannot be more
+    """
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise BuildError(
-            f"{directory}: {free >> 20} MiB free, a build needs {needed >> 20} MiB",
-            "make room there, or set FWLAB_CACHE to a directory with more",
+            f"{directory}: {free >> 20} MiB free, {what} needs {needed >> 20} MiB",
+            f"make room there, or {instead} with more",
         )
 
 

@@ -409,3 +409,31 @@ def test_packer_build_runs_this_checkouts_package(tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=where, capture_output=True, text=True, check=False)
     words = ["--checkout", str(tmp_path), "--no-vagrant", "sink"]
     assert done.stdout == f"this one {words}\n", done.stderr
+
+
+def test_a_second_interrupt_does_not_cut_the_clearing_up_short(tmp_path: Path) -> None:
+    """packer/build, with a builder that waits; what it started does not end on SIGINT."""
+    script = (
+        "import os, pathlib, signal, sys, threading, time\n"
+        "from fwlab.images import __main__ as command, programs\n"
+        "log, clearing, stop_all = pathlib.Path(sys.argv.pop(1)), [], programs.Subprocesses.stop_all\n"
+        "programs.Subprocesses.stop_all = lambda self: (clearing.append(1), stop_all(self, 1.0))\n"
+        "def twice():\n"
+        "    while not log.exists(): time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    while not clearing: time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def build(project, named, lab, running, pool, vagrant):\n"
+        "    sleeper = 'trap \"\" INT; sleep 600 & wait'\n"
+        "    threading.Thread(target=twice, daemon=True).start()\n"
+        "    running.run(['sh', '-c', sleeper], log, 'sleeper')\n"
+        "command._build = build\n"
+        "sys.exit(command.main())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_CACHE": str(tmp_path)}
+    words = [sys.executable, "-c", script, tmp_path / "log", "--checkout", str(ROOT)]
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=100)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        130,
+        ["packer/build: interrupted; nothing half-built was kept", "  next: run it again to go on"],
+    )
