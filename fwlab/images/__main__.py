@@ -11,12 +11,14 @@ FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or
 looked up in CHECKSUM.SHA256 in its folder if it is not given; default: FreeBSD's own; none: leave it out),
 FWLAB_KERNEL (full: Debian's full kernel, which has the drivers of virtual functions; default: its cloud kernel),
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). With --import nothing is built, but copied from a folder that --export
-wrote on another host. The packer on the PATH is used: Debian's, or 1.7 and later.
+wrote on another host. The packer on the PATH is used: Debian 12's, or 1.7 and later. With --prepare it is not run: all
+that it reads of an image is put into a folder, for who wants to call it by hand.
 """
 
 import argparse
 import errno
 import os
+import shlex
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +64,9 @@ def main() -> int:
     parser.add_argument("--lab", help="without an IMAGE: also what the machines of this lab need beyond the others'")
     parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
     parser.add_argument(
+        "--prepare", type=Path, metavar="FOLDER", help="put what Packer reads of one IMAGE there, and print its command"
+    )
+    parser.add_argument(
         "--prune", action="store_true", help="then remove what this checkout does not need: old boxes, bases, downloads"
     )
     parser.add_argument(
@@ -74,6 +79,8 @@ def main() -> int:
         parser.error(f"no image named {', '.join(unknown)}: there are {', '.join(IMAGES)}")
     if arguments.images and (arguments.export or arguments.imported):
         parser.error("--export and --import are for all boxes: name no image")
+    if arguments.prepare is not None and len(arguments.images) != 1:
+        parser.error("--prepare is for one box: name one image")
     for number in SIGNALS:  # also where a shell had SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     programs = Subprocesses()
@@ -82,8 +89,12 @@ def main() -> int:
         # Both now, not after minutes.
         project = find_project(arguments.checkout)
         lab = lab_named(project, arguments.lab) if arguments.lab else None
-        if arguments.export is not None:
-            require_new(arguments.export)
+        for new in filter(None, (arguments.export, arguments.prepare)):
+            require_new(new)
+        if arguments.prepare is not None:
+            builder = _builder(project, arguments.images, programs)
+            print(shlex.join(builder.prepare(arguments.images[0], arguments.prepare.absolute())))
+            return 0
         vagrant = None if arguments.no_vagrant else programs
         if arguments.imported is not None:
             boxes = _import(project, arguments.imported, vagrant)
@@ -120,17 +131,12 @@ def _build(
     vagrant: Subprocesses | None,
 ) -> Boxes:
     """Build what is not in the cache. `vagrant`: runs it to add the boxes; None: they are not added."""
-    cache = cache_directory()
     images = named or default_images(project, lab)
-    accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
-    freebsd = freebsd_image(project)
-    if FREEBSD in named and freebsd is None:
-        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
     if vagrant is not None:
         require_programs("vagrant")
-    base = cloud_image()
-    tarball = trex_tarball(project, cache, say) if "generator" in images else None
-    builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
+    builder = _builder(project, images, programs)
+    if FREEBSD in named and builder.freebsd is None:
+        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
     lacking = ""
     boxes = {}
@@ -141,10 +147,18 @@ def _build(
             if image in named:
                 raise
             lacking = error.message
-    _use(project, boxes, vagrant, without=[FREEBSD] if freebsd is None else [])
+    _use(project, boxes, vagrant, without=[FREEBSD] if builder.freebsd is None else [])
     if not named and lacking and (text := left_out(project, lacking)):
         say(text)
     return boxes
+
+
+def _builder(project: Project, images: list[str], programs: Subprocesses) -> Builder:
+    """What builds these images as the environment says. Raises FwlabError if a variable is wrong."""
+    accelerator()  # now, not after minutes
+    cache, base, freebsd = cache_directory(), cloud_image(), freebsd_image(project)
+    tarball = trex_tarball(project, cache, say) if "generator" in images else None
+    return Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
 
 
 def _import(project: Project, folder: Path, vagrant: Subprocesses | None) -> Boxes:

@@ -54,7 +54,14 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; kernel if it is
               not the usual one; system if it is not Linux
     """
-    wanted = ["packer/*.pkr.hcl", "packer/seed", "provision/run", "provision/idempotence_check", f"provision/{image}/*"]
+    # All templates but the one that names plugins, which not each Packer reads.
+    wanted = [
+        "packer/[!p]*.pkr.hcl",
+        "packer/seed",
+        "provision/run",
+        "provision/idempotence_check",
+        f"provision/{image}/*",
+    ]
     if settings.get("system") != "freebsd":
         wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
         wanted += ["packer/cloud/*"] if settings["base_checksum"] else []

@@ -252,8 +252,33 @@ class Builder:
         """What dut-freebsd is made from; None for every other image."""
         return self.freebsd if image == FREEBSD else None
 
+    def prepare(self, image: str, folder: Path) -> list[str]:
+        """Put into a new folder what Packer reads and where it writes; returns the command that builds the box there.
+
+        Raises BuildError.
+        """
+        self.tools.require(self.packer)
+        folder.mkdir(parents=True)
+        need_room(folder)
+        return self._prepared(image, self.key(image), folder, folder / "log")
+
     def _provision(self, image: str, key: str, work: Path, log: Path) -> None:
         """Run Packer: the box and the manifest are in `work` then."""
+        command = self._prepared(image, key, work, log)
+        self.say(f"{image}: Packer provisions it")
+        quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
+        try:
+            self.programs.run(command, log, f"{image}: packer", quiet)
+        except BuildError as error:
+            freebsd = self._freebsd_for(image)
+            if freebsd is None:
+                raise
+            raise explained(error, freebsd.url, _text(work / "console.log")) from error
+        if self.key(image) != key:
+            raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
+
+    def _prepared(self, image: str, key: str, work: Path, log: Path) -> list[str]:
+        """Put into `work` what Packer reads, its variables among them; returns its command."""
         run = self.programs.run
         if image == "generator":
             run(["make", "-s", "-C", str(self.project.root / "engine")], log, "generator: replay engine")
@@ -266,18 +291,10 @@ class Builder:
         values |= self._base_values(image, work, log)
         freebsd = self._freebsd_for(image)
         run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
-        self.say(f"{image}: Packer provisions it ({values['accelerator']})")
-        command = ["packer", "build", "-color=false"]
-        command += [word for name, value in values.items() for word in ("-var", f"{name}={value}")]
-        quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
-        try:
-            run([*command, str(self.packer)], log, f"{image}: packer", quiet)
-        except BuildError as error:
-            if freebsd is None:
-                raise
-            raise explained(error, freebsd.url, _text(work / "console.log")) from error
-        if self.key(image) != key:
-            raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
+        variables = work / f"{image}.pkrvars.hcl"
+        variables.write_text("".join(f"{name} = {hcl(value)}\n" for name, value in values.items()))
+        templates = self.tools.templates(self.packer, work)
+        return ["packer", "build", "-color=false", f"-var-file={variables}", str(templates)]
 
     def _base_values(self, image: str, work: Path, log: Path) -> dict[str, str]:
         """Packer's variables for the base."""
@@ -339,6 +356,11 @@ class Builder:
             if self.tarball is not None and self.tarball.path is not None:
                 shutil.copyfile(self.tarball.path, staged / "trex.tar.gz")
         return staged
+
+
+def hcl(text: str) -> str:
+    """A string as HCL spells it, where `${` and `%{` begin an expression."""
+    return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
 
 
 def _text(path: Path) -> str:

@@ -40,16 +40,36 @@ def builder(cache: Path, root: Path = ROOT, **fields: object) -> Builder:
 
 @pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize("kernel", ["", "vmlinuz"])
-def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
+def test_what_packer_reads_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, kernel: str) -> None:
+    """In a folder whose name HCL would take for an expression. `validate` takes what `build` takes."""
     program("packer")
-    key, disk = tmp_path / "key", tmp_path / "disk.raw"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    disk.touch()
-    given = {"image": image, "kernel": kernel, "ssh_key": key, "base": disk, "work": tmp_path, "provision": PACKER}
-    words = [word for name, value in given.items() for word in ("-var", f"{name}={value}")]
+    folder = tmp_path / "Ü ${1 + 1} %{x}"
+    base = {"base": str(PACKER / "build"), "kernel": kernel, "accelerator": "tcg"}
+    monkeypatch.setattr(PackerTools, "require", lambda *_: None)
+    monkeypatch.setattr(Builder, "_base_values", lambda *_: base)
+    monkeypatch.setattr(Builder, "_staged", lambda *_: PACKER)
+    run = Subprocesses.run
+    monkeypatch.setattr(Subprocesses, "run", lambda *words: None if words[1][0] == "make" else run(*words))
+    freebsd = FreebsdImage("/x", "0" * 64) if image == "dut-freebsd" else None
+    found = builder(tmp_path / "cache", freebsd=freebsd)
+    command = found.prepare(image, folder)
+    assert command[:2] == ["packer", "build"]
+    assert (folder / "seed.iso").stat().st_size > 0
+    words = [word for word in command[2:] if word != "-color=false"]
     env = {**os.environ, "CHECKPOINT_DISABLE": "1"}
-    done = subprocess.run(["packer", "validate", *words, PACKER], capture_output=True, text=True, env=env)
+    done = subprocess.run(["packer", "validate", *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("version", "names_plugins"), [("v1.6.6", False), ("v1.7.0", True), ("v1.11.2", True)])
+def test_a_packer_with_its_plugins_built_in_does_not_read_their_names(
+    folder: Path, tmp_path: Path, version: str, names_plugins: bool
+) -> None:
+    script(folder, "packer", f"echo Packer {version}")
+    found = PackerTools().templates(PACKER, tmp_path)
+    assert (found == PACKER) is names_plugins
+    assert (found / "plugins.pkr.hcl").exists() is names_plugins
+    assert {path.name for path in found.glob("*.pkr.hcl")} >= {"build.pkr.hcl", "sources.pkr.hcl", "variables.pkr.hcl"}
 
 
 # ---- programs -----------------------------------------------------------------------------------------------------
@@ -114,7 +134,7 @@ def test_plugins_that_cannot_be_had_are_an_error_each_time(folder: Path) -> None
     for _ in range(2):
         with pytest.raises(BuildError, match="Packer's plugins are missing: no route") as refused:
             tools.require(PACKER)
-    assert f"packer init {PACKER / 'plugins'}" in refused.value.hint
+    assert f"packer init {PACKER}'" in refused.value.hint
     assert "packer plugins install --path" in refused.value.hint
 
 
