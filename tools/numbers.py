@@ -122,9 +122,9 @@ class Numbers:
         """What a packet of the attack may cost if it is to fill the DUT at this multiple of the case's capacity."""
         return self.cost(case) / attack
 
-    def percent_left(self, case: str, base: str, attack: float) -> float:
-        """Per cent of the DUT's time that is left when an attack, a multiple of `base`'s capacity, is dropped."""
-        return 100 * (1 - attack * self.cost(case) / self.cost(base))
+    def withstands(self, case: str, drop: str, stream: float) -> float:
+        """Computed: the attack that leaves time for a stream; both are multiples of the case's capacity."""
+        return (1 - stream) * self.cost(case) / self.cost(drop)
 
     def connection(self, new: str, known: str, known_tcp: str, tracked: str, routing: str, packets: int) -> float:
         """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""

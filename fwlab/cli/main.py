@@ -130,6 +130,8 @@ def run_command(
             session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
     report(model, folder, "json" if as_json else None)
+    if not as_json and (told := tries.to_compare(context)):
+        plain(out, told)
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)
 
 

@@ -34,8 +34,8 @@ from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.student.progress import FILE as PROGRESS_FILE
-from fwlab.student.progress import Answer, progress_in
-from fwlab.student.workbook import Question, agrees, derived, workbook_of
+from fwlab.student.progress import Answer, Prediction, progress_in
+from fwlab.student.workbook import Question, agrees, derived, predictions_of, workbook_of
 
 MARKS_COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
 NOT_YET = "not graded yet"
@@ -373,15 +373,15 @@ WORKBOOK_COLUMNS = ("who", "question", "answer", "agrees", "tries", "why")
 
 
 def explanations(project: Project, lab: Lab, folder: Path) -> str:
-    """One row per student and question, as CSV, then one per exercise: the prediction, the number of tries, the reason.
+    """One row per student and question of the workbook, as CSV; then the predictions of the page's questions, and those
+    of the exercises with the number of tries and the reason.
 
     `folder` holds a folder per student, with what was in work/.
 
     A student's file may say anything, so each number is compared with the lab's published run: `agrees` is yes, no, or
     empty where there is no number. Raises BadInput for a folder without students, or a lab without a workbook.
     """
-    questions = workbook_of(project, lab)
-    if not questions:
+    if not workbook_of(project, lab):
         raise BadInput(f"{lab.id} has no workbook", f"fwlab list {lab.id}")
     if not folder.is_dir():
         raise BadInput(f"no folder {folder}", "name the folder that holds one folder per student")
@@ -393,24 +393,32 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
     rows = [
         [harmless(cell) for cell in (student.name, *row)]
         for student in students
-        for row in _answers_of(lab, student, questions, runs)
+        for row in _answers_of(project, lab, student, runs)
     ]
     return _csv(WORKBOOK_COLUMNS, rows)
 
 
-def _answers_of(lab: Lab, student: Path, questions: list[Question], runs: list[Run]) -> list[tuple[str, ...]]:
+def _answers_of(project: Project, lab: Lab, student: Path, runs: list[Run]) -> list[tuple[str, ...]]:
     if student.is_symlink() or (student / PROGRESS_FILE).is_symlink():  # it may lead to another student's
         return [("", "", "", "", "unreadable: a link")]
     try:
         progress = progress_in(student, lab.id)
     except BadInput as error:
         return [("", "", "", "", f"unreadable: {error.message}")]
-    rows = [_answer_row(lab, question, progress.answers.get(question.id), runs) for question in questions]
+    answers, predictions = progress.answers, progress.predictions
+    rows = [_answer_row(lab, one, answers.get(one.id), runs) for one in workbook_of(project, lab)]
+    rows += [_prediction_row(one.id, predictions.get(one.id)) for one in predictions_of(project, lab)]
     done = [(exercise.id, progress.of(exercise.id)) for exercise in lab.whole.exercises]
     return rows + [
         (name, "" if one.predicted is None else f"{one.predicted:g}", "", str(len(one.tries)), one.why)
         for name, one in done
     ]
+
+
+def _prediction_row(question: str, made: Prediction | None) -> tuple[str, ...]:
+    if made is None:
+        return question, "", "", "", ""
+    return question, f"{made.value:g}", "", "", "predicted after the measurement" if made.late else ""
 
 
 def _answer_row(lab: Lab, question: Question, answer: Answer | None, runs: list[Run]) -> tuple[str, ...]:
