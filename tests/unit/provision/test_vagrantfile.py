@@ -47,8 +47,12 @@ def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
 
 
 def test_a_labs_name_means_its_machines(checkout: Path) -> None:
-    """In one process; what a command does with a machine is left out."""
-    commands = ["suspend", "resume", "provision", "halt", "snapshot save LAB one", "snapshot list", "port"]
+    """In one process; what a command does with a machine is left out. Without a name, those that exist are halted."""
+    running(checkout)
+    made = checkout / ".vagrant/machines/lab11-sriov-sink/libvirt/id"
+    made.parent.mkdir(parents=True)
+    made.write_text("0")
+    commands = ["suspend", "resume", "provision", "halt", "snapshot save LAB one", "snapshot list", "port", "halt ALL"]
     found = shown(
         checkout,
         f"""
@@ -58,15 +62,17 @@ def test_a_labs_name_means_its_machines(checkout: Path) -> None:
             super(*words, **options) {{ |machine, *| names << machine.name.to_s }}
           end
         end)
-        {json.dumps([command if "LAB" in command else f"{command} LAB" for command in commands])}.map do |command|
+        {json.dumps([one if one.split()[-1] in ("one", "ALL") else f"{one} LAB" for one in commands])}.map do |command|
           names.clear
-          environment.cli(*command.sub("LAB", "{LAB}").split)
+          environment.cli(*command.sub("LAB", "{LAB}").sub("ALL", "").split)
           names.sort
         end
         """,
     )
     assert dict(zip(commands, found, strict=True)) == {
-        command: [LAB] if command == "port" else sorted(MACHINES.values()) for command in commands
+        **dict.fromkeys(commands, sorted(MACHINES.values())),
+        "port": [LAB],
+        "halt ALL": ["lab11-sriov-sink"],
     }
 
 
@@ -128,6 +134,7 @@ def test_errors_are_one_message_with_a_hint(
     ("command", "message"),
     [
         ("up", "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
+        ("ssh", "vagrant ssh needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
         ("ssh lab99-no", "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
         ("up lab11-sriow", "next: vagrant up lab11-sriov"),
     ],
@@ -211,7 +218,7 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
           restored: steps_if.(true),
           booted: steps_if.(false),
           provider: FirewallLab::Versions.provider[/^[0-9.]+$/],
-          errors: ["up", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
+          errors: ["up", "ssh", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
           warnings: ["0.11.2", "0.99.0", "0.10.8"].to_h {{ |version| [version, warning.(version)] }}
         }}
         """,
