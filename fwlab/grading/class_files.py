@@ -200,9 +200,74 @@ class Bar:
     count: int
 
 
-def student_page(grading: Grading, course: Course, grade: Grade) -> str:
-    """What a student is given: the grade and, exercise by exercise, what was asked, measured and why."""
-    return _render("student.html.j2", grading=grading, course=course, grade=grade)
+#: Bars of predictions: up to which multiple of the measured figure a prediction belongs to one, and its name.
+OFF = (
+    (0.5, "less than half"),
+    (0.9, "lower"),
+    (1.1, "within 10 %"),
+    (2.0, "higher"),
+    (float("inf"), "more than twice"),
+)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the class has predicted of one question.
+
+    students  by bar of OFF, who is in it
+    open      how many have no figure to compare theirs with
+    """
+
+    question: str
+    students: tuple[tuple[str, ...], ...]
+    open: int
+
+    def bar_of(self, student: str) -> int | None:
+        """The bar that a student is in; None for none."""
+        return next((place for place, who in enumerate(self.students) if student in who), None)
+
+
+def predictions_of_class(grading: Grading) -> list[Predictions]:
+    """By question of the page and by exercise, in the order of the lab as far as the record has it."""
+    said = {student.id: student.said.predictions for student in grading.students}
+    questions = dict.fromkeys(name for one in said.values() for name in one if name not in grading.exercises)
+    found = []
+    for question in (*questions, *grading.exercises):
+        bars: list[list[str]] = [[] for _ in OFF]
+        open_ = 0
+        for who, predicted in said.items():
+            if (one := predicted.get(question)) is None:
+                continue
+            if one.measured is None:
+                open_ += 1
+            else:
+                bars[_bar(one.value, one.measured)].append(who)
+        if open_ or any(bars):
+            found.append(Predictions(question, tuple(map(tuple, bars)), open_))
+    return found
+
+
+def _bar(value: float, measured: float) -> int:
+    """Where nothing was measured, only nothing is right."""
+    times = value / measured if measured else 1.0 if value == 0 else float("inf")
+    return next(place for place, (most, _) in enumerate(OFF) if times <= most)
+
+
+def reasons_of_class(grading: Grading) -> dict[str, list[tuple[str, str]]]:
+    """By exercise and by question of the workbook, the students who gave a reason, and the reason."""
+    found: dict[str, list[tuple[str, str]]] = {name: [] for name in grading.exercises}
+    for student in grading.students:
+        for question, why in student.said.reasons.items():
+            found.setdefault(question, []).append((student.id, why))
+    return {question: given for question, given in found.items() if given}
+
+
+def student_page(grading: Grading, course: Course, grade: Grade, predictions: Sequence[Predictions] = ()) -> str:
+    """What a student is given: the grade and, exercise by exercise, what was asked, measured and why.
+
+    predictions  those of the class, next to which the student's own are shown
+    """
+    return _render("student.html.j2", grading=grading, course=course, grade=grade, predictions=predictions, off=OFF)
 
 
 def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs: Sequence[Pair]) -> str:
@@ -217,6 +282,9 @@ def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs:
         most=max([bar.count for bar in bars], default=0),
         counts=outcomes(grading),
         failures=typical_failures(grading),
+        predictions=predictions_of_class(grading),
+        reasons=reasons_of_class(grading),
+        off=OFF,
         pairs=pairs,
     )
 
@@ -260,7 +328,7 @@ def _failures(work: WorkMark) -> list[tuple[str, str]]:
 
 
 def _render(template: str, **context: object) -> str:
-    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN}
+    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN, "digits": _digits}
     return _environment().get_template(template).render(**context, **helpers)
 
 
@@ -351,9 +419,10 @@ def write_class(grading: Grading, course: Course, folder: Path) -> None:
     }
     for name, text in files.items():
         write_atomically(folder / name, text)
+    predictions = predictions_of_class(grading)
     for grade in grades:
         own = folder / "students" / grade.student.id
-        write_atomically(own / "index.html", student_page(grading, course, grade))
+        write_atomically(own / "index.html", student_page(grading, course, grade, predictions))
         write_atomically(own / "results.json", results_json(grading, course, grade))
 
 
