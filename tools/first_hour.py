@@ -7,6 +7,7 @@ Debian's packages are installed where they are missing, so a host that has none 
 import datetime
 import json
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +35,11 @@ IN_A_CLONE = {
     "Python's packages": "provision/host/venv",
     "boxes": "packer/build --lab LAB",
 }
+#: The first and the last of these on a host that takes its boxes from elsewhere.
+IMPORTED = {
+    "Debian's packages": "provision/host/install packages.txt",
+    "boxes": "packer/build --import FOLDER",
+}
 AFTERWARDS = {
     "`vagrant up`": "vagrant up LAB",
     "the first figure": "fwlab run LAB raw-drop",
@@ -51,6 +57,10 @@ def first_hour_command(
     image: Annotated[str, typer.Option(help="Instead of a clone, this container image, by Podman.")] = "",
     option: Annotated[
         list[str] | None, typer.Option(metavar="OPTION", help="An option of `podman`, before `run`; may be repeated.")
+    ] = None,
+    imported: Annotated[
+        Path | None,
+        typer.Option("--import", metavar="FOLDER", help="Boxes of another host; build none."),
     ] = None,
     name: Annotated[str, typer.Option(help="Of the result, such as debian13.")] = "debian12",
 ) -> None:
@@ -71,16 +81,18 @@ def first_hour_command(
     if image:
         result["steps"] = in_the_image(["podman", *(option or [])], image, lab, log, typer.echo)
     else:
-        result |= in_a_clone(project, folder.absolute(), lab, log, typer.echo)
+        result |= in_a_clone(project, folder.absolute(), lab, imported, typer.echo)
     today = datetime.date.today().isoformat()
     path = raw_result(project, f"first-hour/{today}-{'image' if image else name}")
     write_document(path, json.dumps(result, indent=1) + "\n")
     typer.echo(f"written: {display_path(project, path)}")
 
 
-def in_a_clone(project: Project, folder: Path, lab: str, log: Path, emit: Callable[[str], None]) -> dict[str, Any]:
+def in_a_clone(
+    project: Project, folder: Path, lab: str, imported: Path | None, emit: Callable[[str], None]
+) -> dict[str, Any]:
     """Steps, and what is on the disk after them (MiB). Raises CannotMeasure for a step that fails."""
-    top, cache = folder / "fwlab", folder / "cache"
+    top, cache, log = folder / "fwlab", folder / "cache", folder / "log"
     path = f"{top / '.venv/bin'}:{os.environ['PATH']}"
     own = {"FWLAB_CACHE": str(cache), "VAGRANT_HOME": str(folder / "vagrant"), "PATH": path}
     steps: Steps = []
@@ -89,9 +101,10 @@ def in_a_clone(project: Project, folder: Path, lab: str, log: Path, emit: Callab
     steps.append({"name": "the clone", "seconds": round(time.monotonic() - began, 1)})
     before = bytes_of_machines()
     try:
-        for step, words in {**IN_A_CLONE, **AFTERWARDS}.items():
+        for step, words in {**IN_A_CLONE, **(IMPORTED if imported else {}), **AFTERWARDS}.items():
             began = time.monotonic()
-            _run(["sh", "-c", words.replace("LAB", lab)], log, own, top, _allowed(words))
+            typed = words.replace("LAB", lab).replace("FOLDER", shlex.quote(str(imported and imported.absolute())))
+            _run(["sh", "-c", typed], log, own, top, _allowed(words))
             steps.append({"name": step, "seconds": round(time.monotonic() - began, 1)})
             emit(f"{step}: {steps[-1]['seconds']} s")
         disk = {part: bytes_of(cache / part) for part in PARTS}

@@ -71,7 +71,8 @@ def names(steps: first_hour.Steps) -> list[str]:
 
 def test_each_step_is_done_in_a_clone_and_what_is_left_is_measured(host: Host) -> None:
     said: list[str] = []
-    found = first_hour.in_a_clone(Project(host.root), host.top / "new", LAB, host.top / "log", said.append)
+    (host.top / "new").mkdir()
+    found = first_hour.in_a_clone(Project(host.root), host.top / "new", LAB, None, said.append)
     assert names(found["steps"]) == ["the clone", *first_hour.IN_A_CLONE, *first_hour.AFTERWARDS]
     assert host.did[:4] == ["install ", "venv ", f"build --lab {LAB}", f"vagrant up {LAB}"]
     assert host.did[-1] == f"vagrant destroy -f {LAB}"
@@ -89,9 +90,13 @@ def test_a_step_that_fails_ends_it_and_leaves_no_machine(host: Host) -> None:
     host.make(broken="raw-drop")
     with pytest.raises(CannotMeasure, match="ended with 7"):
         first_hour.in_the_image(["podman"], "IMAGE", LAB, host.top / "log", lambda _: None)
+    (host.top / "new").mkdir()
+    boxes = host.top / "the boxes"
     with pytest.raises(CannotMeasure, match="ended with 7") as found:
-        first_hour.in_a_clone(Project(host.root), host.top / "new", LAB, host.top / "log", lambda _: None)
-    assert found.value.hint == f"read {host.top / 'log'}"
+        first_hour.in_a_clone(Project(host.root), host.top / "new", LAB, boxes, lambda _: None)
+    assert found.value.hint == f"read {host.top / 'new/log'}"
+    assert "install packages.txt" in host.did
+    assert f"build --import {boxes}" in host.did
     assert host.did[-1] == f"vagrant destroy -f {LAB}"
 
 
