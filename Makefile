@@ -26,6 +26,7 @@ help:
 	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
 	@echo 'make arm64-host             a DUT whose QEMU is arm64 code, beside the published run (results/arm64-host); an hour'
 	@echo 'make lint readme            run every linter; write the generated parts of the pages'
+	@echo 'make clean                  remove what is made again: site, bundles, wheel, caches of tools'
 
 # Who imports boxes builds none.
 setup:
@@ -132,5 +133,6 @@ figures: setup
 ranges: setup
 	$(TOOLS) ranges $(LAB)
 
+# Reports stay: they have what was measured and marked.
 clean:
-	rm -rf reports site bundles build dist .pytest_cache .ruff_cache .mypy_cache .coverage engine/build
+	rm -rf site bundles build dist .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`python -m tools`: publish runs, renew ranges and pages, and measure how well figures repeat and how long one waits.
 
-The Makefile has a target for each of these commands.
+The Makefile has a target for most of these commands.
 """
 
 import typer
 
 from fwlab.cli.main import main
+from tools.first_hour import first_hour_command
 from tools.pages import pages_command
 from tools.publish import publish_command
 from tools.ranges import ranges_command
@@ -23,6 +24,7 @@ app.command("ranges")(ranges_command)
 app.command("pages")(pages_command)
 app.command("repeatability")(repeatability_command)
 app.command("waits")(waits_command)
+app.command("first-hour")(first_hour_command)
 
 if __name__ == "__main__":
     main(app)

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of labs, and the course map: which lab builds on which, from `needs.labs` of each lab.yml."""
+"""The table of labs, what a lab's page asks, and the course map: which lab builds on which, from `needs.labs`."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from textwrap import fill
 
 from fwlab.checkout.project import Project, find_project, is_measured, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
+from fwlab.student.workbook import predictions_of
 from tools.markdown import block, table
+
+#: Characters of a line of a page.
+WIDTH = 118
 
 
 def questions() -> str:
@@ -23,6 +29,27 @@ def questions_of(project: Project) -> str:
         title += "" if is_measured(project, lab_id) else " (not measured yet: no ranges, no marks)"
         rows.append((f"[{lab.id}](labs/{lab.id}/README.md)", title, str(lab.minutes), ", ".join(lab.sources)))
     return block(table(("lab", "question", "minutes:", "sources"), rows))
+
+
+def predictions(page: str, *ids: str) -> str:
+    """The questions of answers.yml that a lab's page asks, and how to answer them. Raises BadInput for an unknown one.
+
+    ids  those of one part of the page (default: all); the first part says how to answer
+    """
+    project = find_project()
+    lab = load_lab(project, Path(page).resolve().parent.name)
+    asked = {one.id: one.question for one in predictions_of(project, lab)}
+    if unknown := set(ids) - set(asked):
+        raise BadInput(f"{page}: {lab.id} asks no question {min(unknown)}", f"correct {page}")
+    how = (
+        f"Record your answers with `fwlab predict {lab.id} QUESTION NUMBER` before you measure. Afterwards, the same "
+        "command without the number compares and explains."
+    )
+    first = next(iter(asked))
+    lines = [fill(how, WIDTH, break_on_hyphens=False), ""] if first in (ids or asked) else []
+    items = (f"- `{name}`: {asked[name].strip()}" for name in ids or asked)
+    lines += [fill(item, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for item in items]
+    return block("\n".join(lines))
 
 
 def order() -> str:

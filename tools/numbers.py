@@ -122,9 +122,9 @@ class Numbers:
         """What a packet of the attack may cost if it is to fill the DUT at this multiple of the case's capacity."""
         return self.cost(case) / attack
 
-    def percent_left(self, case: str, base: str, attack: float) -> float:
-        """Per cent of the DUT's time that is left when an attack, a multiple of `base`'s capacity, is dropped."""
-        return 100 * (1 - attack * self.cost(case) / self.cost(base))
+    def withstands(self, case: str, drop: str, stream: float) -> float:
+        """Computed: the attack that leaves time for a stream; both are multiples of the case's capacity."""
+        return (1 - stream) * self.cost(case) / self.cost(drop)
 
     def connection(self, new: str, known: str, known_tcp: str, tracked: str, routing: str, packets: int) -> float:
         """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""
@@ -135,6 +135,10 @@ class Numbers:
         """The same in another lab."""
         return self._other(lab).more(case, less)
 
+    def each_in(self, lab: str, case: str, less: str, count: int) -> float:
+        """What each of the `count` rules or entries costs by which two cases of another lab differ."""
+        return self._other(lab).each(case, less, count)
+
     def cost_in(self, lab: str, case: str) -> float:
         """What a case of another lab costs."""
         return self._other(lab).cost(case)
@@ -144,6 +148,10 @@ class Numbers:
         run = self._result(result)
         measured = next(one for one in run.exercises if one.ruleset == ruleset)
         return self._capacity(run, measured).median / 1e3
+
+    def other_packets(self, result: str, ruleset: str, base: str, share: float) -> float:
+        """What the other packets of an exercise cost, if this share costs what `base` costs. As `graded`."""
+        return (1e6 / self.graded(result, ruleset) - share * self.cost(base)) / (1 - share)
 
     def kpps_in(self, result: str, case: str) -> float:
         """Thousand packets per second of a case in results/LAB/RESULT."""
@@ -210,6 +218,10 @@ class Numbers:
         """How many times as long it takes to load the ruleset."""
         load = self._of("load_time")
         return load(case) / load(base)
+
+    def load_each(self, case: str, count: int) -> float:
+        """Milliseconds of load time for each of `count` commands."""
+        return 1e3 * self._of("load_time")(case) / count
 
     def crossover(self, crossover: str) -> float:
         """The parameter at which the faster sweep overtakes the slower one."""

@@ -13,7 +13,10 @@ from tools.numbers import with_numbers
 from tools.pictures import pictures_of
 from tools.results_index import write_index
 
-GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "labs/*/instructor.md", "engine/README.md", "results/README.md")
+GLOBS = (
+    *("*.md", "guides/*.md", "engine/README.md", "results/README.md"),
+    *("labs/*/README.md", "labs/*/explained.md", "labs/*/instructor.md"),
+)
 
 
 def pages_command() -> None:

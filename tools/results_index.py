@@ -29,6 +29,7 @@ COMMANDS = {
     "engine/*-ceiling": "engine/bench ceiling",
     "engine/*-pacing": "engine/bench pacing",
     "engine/*-event-indexes": "engine/bench ceiling, with both settings that the file names",
+    "first-hour/*": "python -m tools first-hour LAB FOLDER",
     "fuzz/*": "python -m tests.fuzz PARSER --count 1000000 --output FILE",
     "grading/*-class-of-30*": "python -m tests.live.known_class run FOLDER OUT.json.gz",
     "grading/*-class-of-five": "python -m tests.live.class_of_five run FOLDER OUT.json.gz",
@@ -45,6 +46,7 @@ COMMANDS = {
 }
 #: What reads files by a pattern instead of naming them.
 READERS = {
+    "first-hour/*": "tools/first_hour.py",
     "grading/*-class-of-30*": "tools/grading_tables.py",
     "grading/*-engine-cost": "tools/grading_tables.py",
     "lab*/published*": "tools/figures.py",

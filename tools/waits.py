@@ -24,6 +24,7 @@ from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.checkout.raw_results import raw_result, write_document
 from fwlab.cli.options import LabName
 from fwlab.host.environment import cache_directory
+from fwlab.images.disk_use import PARTS, bytes_of, bytes_of_machines
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit, host_facts
 from fwlab.model.errors import CannotMeasure
@@ -33,8 +34,6 @@ from fwlab.rulesets.files import rendered
 from fwlab.testbed.choices import topology_of
 from fwlab.testbed.qemu_process import qemu_of
 
-#: Parts of the cache; what else is there is not needed once the boxes are built.
-CACHE = ("boxes", "saved", "bases")
 STUDENT = "ada"
 
 
@@ -87,7 +86,8 @@ def waits(
             emit(f"every_case_measured_s: {result['every_case_measured_s']:.1f}, {len(lab.cases)} cases")
     finally:
         destroy(project, lab)
-    result["cache_mib"] = {part: _size(cache_directory() / part) >> 20 for part in CACHE}
+    result["cache_mib"] = {part: bytes_of(cache_directory() / part) >> 20 for part in PARTS}
+    result["machines_mib"] = bytes_of_machines() >> 20
     emit(f"resident MiB: {result['resident_mib']}; cache MiB: {result['cache_mib']}")
     return result
 
@@ -141,9 +141,3 @@ def _machines(topology: Topology, lab: Lab) -> dict[str, int]:
         except CannotMeasure:
             continue
     return {str(role): pid for role, pid in found.items()}
-
-
-def _size(folder: Path) -> int:
-    """What the files below take on the disk (bytes). Files may be sparse, and bases share a kernel by a hard link."""
-    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
-    return sum({(one.st_dev, one.st_ino): one.st_blocks * 512 for one in found}.values())

@@ -10,7 +10,7 @@ from fwlab.measure.core_models import known_cores
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
-from fwlab.student.workbook import workbook_of
+from fwlab.student.workbook import predictions_of, workbook_of
 
 #: What a lab has, by name, with a title.
 Offer = Callable[[Project, Lab], Iterable[tuple[str, str]]]
@@ -61,7 +61,12 @@ def _questions(project: Project, lab: Lab) -> list[tuple[str, str]]:
     return [*((question.id, question.question) for question in workbook_of(project, lab)), *_exercises(project, lab)]
 
 
+def _predictions(project: Project, lab: Lab) -> list[tuple[str, str]]:
+    return [*((asked.id, asked.question) for asked in predictions_of(project, lab)), *_exercises(project, lab)]
+
+
 cases = _of_lab(_cases)
 exercises = _of_lab(_exercises)
 cases_and_exercises = _of_lab(_cases_and_exercises)
 questions = _of_lab(_questions)
+predictions = _of_lab(_predictions)

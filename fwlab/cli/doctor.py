@@ -14,12 +14,13 @@ from rich.console import Console
 from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.environment import libvirt_uri
+from fwlab.host.environment import cache_directory, libvirt_uri
 from fwlab.host.hardware_probe import Finding, probe_hardware
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.memory import memory_left
 from fwlab.host.nics import Devices, Ip
 from fwlab.images.boxes import built_boxes, kernels_of_boxes, outdated
+from fwlab.images.disk_use import LIMIT, PARTS, bytes_of, bytes_of_machines
 from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
@@ -59,6 +60,7 @@ def doctor(
         *_links(project),
         _throttling(project),
         _memory(project),
+        _disk(),
         _host_class(project),
     ]
     kvm = kvm_works(again=probe)
@@ -200,6 +202,14 @@ def _throttling(project: Project) -> Finding:
 def _memory(project: Project) -> Finding:
     needed, room = memory_of_a_set(project), memory_left()
     return Finding("memory", room.mib >= needed, f"{room} available, three machines need {needed}", room.hint)
+
+
+def _disk() -> Finding:
+    cache, machines = bytes_of(cache_directory()), bytes_of_machines()
+    parts = ", ".join(f"{part} {bytes_of(cache_directory() / part) >> 20}" for part in PARTS)
+    says = f"{cache_directory()} takes {cache >> 20} MiB ({parts}), machines and their boxes {machines >> 20} MiB"
+    hint = "`packer/build --prune` keeps only what this checkout uses; `vagrant destroy` a lab that you do not need"
+    return Finding("disk", max(cache, machines) <= LIMIT, says, hint, required=False)
 
 
 def _host_class(project: Project) -> Finding:

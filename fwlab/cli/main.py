@@ -75,6 +75,7 @@ app = typer.Typer(
     help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -128,7 +129,9 @@ def run_command(
         with tries.kept(context, session.run):
             session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
-    _print_report(model, write_report(model, folder), "json" if as_json else None)
+    report(model, folder, "json" if as_json else None)
+    if not as_json and (told := tries.to_compare(context)):
+        plain(out, told)
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)
 
 
@@ -162,7 +165,7 @@ def check_command(
     session.run.predictions = tries.comparable(context, exercises, predictions)
     model = with_tests(build_model(context.lab, session.run), tests)
     told = tries.record(context, model, predictions)
-    _print_report(model, write_report(model, folder), "check-json" if as_json else None)
+    report(model, folder, "check-json" if as_json else None)
     if not as_json:
         plain(out, "\n".join(told))
     _exit_with(model.exercises)
@@ -187,17 +190,20 @@ def report_command(
     path = result or latest_run(project, found)
     run = load_run(path, lab)
     model = build_model(found, run, runs_of_other_systems(found, run.dut.system, path.parent))
-    page = write_report(model, output or report_folder(project, lab, path))
-    _print_report(model, page, "json" if as_json else form)
+    report(model, output or report_folder(project, lab, path), "json" if as_json else form)
 
 
-def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
-    """Print the tables and the path of the page; if a renderer is named, only its output."""
-    if form is not None:
-        sys.stdout.write(RENDERERS[form].render(model))
-        return
-    show(model, out)
-    out.print(f"report: {page}", highlight=False, soft_wrap=True)
+def report(model: ReportModel, folder: Path, form: str | None) -> None:
+    """Write the report. Print the tables and the path of its page; if a renderer is named, only its output."""
+    try:
+        page = write_report(model, folder)
+    finally:  # also where there is no room for it
+        if form is not None:
+            sys.stdout.write(RENDERERS[form].render(model))
+        else:
+            show(model, out)
+    if form is None:
+        out.print(f"report: {page}", highlight=False, soft_wrap=True)
 
 
 def _exit_with(rows: Iterable[Row]) -> None:

@@ -3,12 +3,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -36,21 +38,22 @@ from fwlab.model.declared import Value
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable
-from fwlab.report.formatting import NOTHING, check_words, percent, quantity, ratio
-from fwlab.student.hints import hints_of, published_figure, shortened, solution
+from fwlab.report.formatting import NOTHING, check_words, digits, percent, quantity, ratio
+from fwlab.student.hints import explanation, hints_of, published_figure, shortened, solution
 from fwlab.student.measured import case_runs
 from fwlab.student.progress import (
     MAX_WHY,
     Answer,
     ExerciseProgress,
     NextStep,
+    Prediction,
     Progress,
     in_order,
     next_step,
     read_progress,
     update,
 )
-from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
+from fwlab.student.workbook import WITHIN, Asked, Question, agrees, derived, predictions_of, slip, workbook_of
 
 out = Console()
 
@@ -68,7 +71,7 @@ def status_command(
         _one(project, load_lab(project, lab), as_json)
         return
     found = [load_lab(project, name) for name in lab_ids(project)]
-    documents = [_document(one, read_progress(one), *_sources(project, one)) for one in found]
+    documents = [_document(one, read_progress(one), _sources(project, one)) for one in found]
     if as_json:
         print_json(documents)
         return
@@ -78,15 +81,31 @@ def status_command(
         plain(out, f"{document['lab']:<20} {passed} of {len(exercises)} exercises passed")
 
 
-def _sources(project: Project, lab: Lab) -> tuple[dict[str, float], list[Question], dict[str, list[str]]]:
-    return read_predictions(lab), workbook_of(project, lab), hints_of(project, lab)
+@dataclass(frozen=True)
+class _Sources:
+    """What a lab asks and offers, and the predictions of its exercises."""
+
+    predictions: dict[str, float]
+    asked: list[Asked]
+    questions: list[Question]
+    hints: dict[str, list[str]]
+
+    def next_step(self, lab: Lab, progress: Progress) -> NextStep:
+        """What comes next."""
+        questions, asked = ([one.id for one in part] for part in (self.questions, self.asked))
+        return next_step(lab, progress, self.predictions, questions, self.hints, asked)
+
+
+def _sources(project: Project, lab: Lab) -> _Sources:
+    predictions, hints = read_predictions(lab), hints_of(project, lab)
+    return _Sources(predictions, predictions_of(project, lab), workbook_of(project, lab), hints)
 
 
 def _one(project: Project, lab: Lab, as_json: bool) -> None:
     progress = read_progress(lab)
-    predictions, questions, hints = _sources(project, lab)
+    sources = _sources(project, lab)
     if as_json:
-        print_json(_document(lab, progress, predictions, questions, hints))
+        print_json(_document(lab, progress, sources))
         return
     out.print(Text(f"{lab.id}: {lab.title}", style="bold"))
     table = Table(box=None, pad_edge=False)
@@ -96,11 +115,15 @@ def _one(project: Project, lab: Lab, as_json: bool) -> None:
     table.add_column("last verdict", overflow="fold")
     for exercise in in_order(lab):
         done = progress.of(exercise.id)
-        table.add_row(*_cells(exercise, done, predictions.get(exercise.id), len(hints.get(exercise.id, []))))
+        hints = len(sources.hints.get(exercise.id, []))
+        table.add_row(*_cells(exercise, done, sources.predictions.get(exercise.id), hints))
     out.print(table)
-    if questions:
-        plain(out, f"workbook: {_workbook_state(progress, questions)}")
-    step = next_step(lab, progress, predictions, [question.id for question in questions], hints)
+    if sources.asked:
+        made = sum(asked.id in progress.predictions for asked in sources.asked)
+        plain(out, f"questions of the page: {made} of {len(sources.asked)} predicted")
+    if sources.questions:
+        plain(out, f"workbook: {_workbook_state(progress, sources.questions)}")
+    step = sources.next_step(lab, progress)
     plain(out, f"next: {step.command}" if step.command else f"next: {step.why}")
     if step.command:
         plain(out, f"      ({step.why})")
@@ -141,14 +164,7 @@ def _verdict(done: ExerciseProgress) -> str:
     return f"passed; last: {words}" if done.passed and last.failed else words
 
 
-def _document(
-    lab: Lab,
-    progress: Progress,
-    predictions: dict[str, float],
-    questions: list[Question],
-    hints: dict[str, list[str]],
-) -> dict[str, Any]:
-    step: NextStep = next_step(lab, progress, predictions, [question.id for question in questions], hints)
+def _document(lab: Lab, progress: Progress, sources: _Sources) -> dict[str, Any]:
     exercises = []
     for exercise in in_order(lab):
         done = progress.of(exercise.id)
@@ -159,7 +175,7 @@ def _document(
                 "further": exercise.further,
                 "tries": len(done.tries),
                 "hints": done.hints,
-                "predicted": done.predicted if first else predictions.get(exercise.id),
+                "predicted": done.predicted if first else sources.predictions.get(exercise.id),
                 "first_measured": first.measured if first else None,
                 "last": done.last.outcome.value if done.last else None,
                 "passed": done.passed,
@@ -167,10 +183,18 @@ def _document(
                 "explained": bool(done.why),
             }
         )
-    answers = {
-        question.id: question.id in progress.answers and progress.answers[question.id].right for question in questions
+    given = progress.answers
+    answers = {question.id: question.id in given and given[question.id].right for question in sources.questions}
+    made = {one.id: progress.predictions[one.id].value for one in sources.asked if one.id in progress.predictions}
+    predicted = {one.id: made.get(one.id) for one in sources.asked}
+    step = sources.next_step(lab, progress)
+    return {
+        "lab": lab.id,
+        "exercises": exercises,
+        "predictions": predicted,
+        "answers": answers,
+        "next": step.command or None,
     }
-    return {"lab": lab.id, "exercises": exercises, "answers": answers, "next": step.command or None}
 
 
 def answer_command(
@@ -311,7 +335,14 @@ def start_command(lab: LabName, exercise: ExerciseName = None) -> None:
 
 def predict_command(
     lab: LabName,
-    exercise: OneExercise,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUESTION]",
+            help="A question of the lab's page, or an exercise (default: list the questions).",
+            autocompletion=completion.predictions,
+        ),
+    ] = None,
     value: Annotated[
         float | None,
         typer.Argument(
@@ -319,26 +350,110 @@ def predict_command(
         ),
     ] = None,
 ) -> None:
-    """Print an exercise's question, or record the number that you expect before measuring."""
-    found = load_lab(find_project(), lab)
-    chosen = chosen_exercises(found, exercise)[0]
-    if value is None:
-        out.print(chosen.predict.question.strip(), highlight=False)
+    """Print a question of the lab's page, or an exercise's, or record the number that you expect before measuring.
+
+    Once the cases of a page's question are measured, it compares your prediction with your figure, and explains.
+    """
+    project = find_project()
+    found = load_lab(project, lab)
+    asked = predictions_of(project, found)
+    if question is None:
+        _list_predictions(found, asked)
         return
-    metric = METRICS[chosen.predict.metric]
-    first = read_progress(found).of(chosen.id).first_measured
+    chosen = next((one for one in asked if one.id == question), None)
+    if chosen is not None:
+        _predict_page(project, found, chosen, value)
+        return
+    if found.whole.exercise(exercise_id(found, question)) is None and asked:
+        known = ", ".join([one.id for one in asked] + [one.id for one in found.whole.exercises])
+        raise BadInput(f"{found.id} asks no question {question}; it has: {known}", f"fwlab predict {found.id}")
+    _predict_exercise(found, chosen_exercises(found, question)[0], value)
+
+
+def _list_predictions(lab: Lab, asked: list[Asked]) -> None:
+    if not asked:
+        raise BadInput(f"the page of {lab.id} asks nothing to predict", f"fwlab status {lab.id}")
+    made = read_progress(lab).predictions
+    for one in asked:
+        plain(out, f"{one.id:<20} {_prediction_state(one, made.get(one.id))}")
+        out.print(Padding(Text(one.question.strip()), (0, 0, 0, 4)))
+
+
+def _prediction_state(asked: Asked, made: Prediction | None) -> str:
+    if made is None:
+        return "open"
+    state = f"predicted {_amount(made.value, asked)}" + (", after it was measured" if made.late else "")
+    return state if made.measured is None else f"{state}; measured {_amount(made.measured, asked)}"
+
+
+def _amount(value: float, asked: Asked) -> str:
+    return percent(value) if asked.is_share else f"{digits(value)} {asked.unit}".rstrip()
+
+
+def _predict_page(project: Project, lab: Lab, asked: Asked, value: float | None) -> None:
+    """Record a prediction of a question of the page; or compare and explain, once it is made and measured."""
+    made = read_progress(lab).predictions.get(asked.id)
+    runs, measured, lacking = case_runs(project, lab), None, ""
+    try:
+        measured = derived(lab, asked, runs)
+    except BadInput as error:
+        lacking = error.hint
+    if value is None and made is None:
+        plain(out, asked.question.strip())
+        return
+    if value is not None:
+        if made is not None and (made.measured is not None or measured is not None):
+            message = f"{asked.id} is measured; a prediction comes before that"
+            raise BadInput(message, f"fwlab predict {lab.id} {asked.id}")
+        _reject_prediction(lab, asked, value)
+        made = Prediction(value=value, late=measured is not None)
+        plain(out, f"{asked.id}: you predict {_amount(value, asked)}")
+    assert made is not None  # noqa: S101 - there was one, or there is a value
+    if measured is not None and made.measured is None:
+        made = made.model_copy(update={"measured": measured})
+    recorded = made
+    update(lab, lambda progress: progress.with_prediction(asked.id, recorded))
+    if made.measured is None:
+        plain(out, f"next: {lacking}\n      (then fwlab predict {lab.id} {asked.id} compares, and explains)")
+        return
+    times = f" (×{ratio(made.measured / made.value)})" if made.value else ""
+    told = f"you predicted {_amount(made.value, asked)}, your run gives {_amount(made.measured, asked)}{times}"
+    plain(out, f"{asked.id}: {told}\n")
+    out.print(Markdown(explanation(lab, asked.id)))
+
+
+def _reject_prediction(lab: Lab, asked: Asked, value: float) -> None:
+    hint = f"fwlab predict {lab.id} {asked.id}"
+    if not math.isfinite(value):
+        raise BadInput(f"{asked.id}: {value:g} is not a number to predict", hint)
+    if asked.is_share and not 0 <= value <= 1:
+        raise BadInput(_no_share(asked.id, value), hint)
+
+
+def _no_share(question: str, value: float) -> str:
+    return f"{question}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%"
+
+
+def _predict_exercise(lab: Lab, exercise: Exercise, value: float | None) -> None:
+    if value is None:
+        out.print(exercise.predict.question.strip(), highlight=False)
+        return
+    metric = METRICS[exercise.predict.metric]
+    first = read_progress(lab).of(exercise.id).first_measured
     if first is not None:
         raise BadInput(
-            f"{chosen.id} was measured on {first.at[:10]}; a prediction comes before that", f"fwlab status {found.id}"
+            f"{exercise.id} was measured on {first.at[:10]}; a prediction comes before that", f"fwlab status {lab.id}"
         )
     share = metric.unit == "ratio"
     if share and value > 1:
+        raise BadInput(_no_share(exercise.id, value), f"fwlab predict {lab.id} {exercise.id}")
+    if metric.unit in ("pps", "cps") and 0 < value < 1:
         raise BadInput(
-            f"{chosen.id}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%",
-            f"fwlab predict {found.id} {chosen.id}",
+            f"{exercise.id}: the question asks for {metric.unit}, a number above 1 (got {value:g})",
+            f"fwlab predict {lab.id} {exercise.id}",
         )
-    write_prediction(found, chosen.id, value)
-    plain(out, f"{chosen.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
+    write_prediction(lab, exercise.id, value)
+    plain(out, f"{exercise.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
     if metric.unit == "pps" and 1 <= value < 1000:
         plain(out, f"  That is {value:g} packets per second. Tables show thousands (kpps): did you mean {value:g}k?")
 

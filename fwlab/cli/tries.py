@@ -24,9 +24,9 @@ from fwlab.model.verdict import Outcome
 from fwlab.report.formatting import check_words, quantity
 from fwlab.report.model import ReportModel
 from fwlab.student.hints import hints_of
-from fwlab.student.measured import estimate, keep_cases, measured_path
+from fwlab.student.measured import case_runs, estimate, keep_cases, measured_path
 from fwlab.student.progress import Progress, next_step, read_progress, tries_in, update
-from fwlab.student.workbook import workbook_of
+from fwlab.student.workbook import needed_cases, predictions_of, workbook_of
 
 PREDICTIONS = "predictions.yml"
 
@@ -84,7 +84,19 @@ err = Console(stderr=True)
 
 
 def announce_cases(context: RunContext, specs: Sequence[MeasurementSpec]) -> None:
-    """Say how long the cases will take."""
+    """Say how long the cases will take, and which predictions of theirs are missing.
+
+    Raises BadInput for damaged files of the student, before anything is measured.
+    """
+    lab, specified = context.lab, {spec.id for spec in specs}
+    made = read_progress(lab).predictions
+    missing = [
+        asked.id
+        for asked in predictions_of(context.project, lab)
+        if asked.id not in made and specified & {case.id for case in needed_cases(lab.whole, asked)}
+    ]
+    if missing:
+        plain(err, f"not predicted yet: {', '.join(missing)}: fwlab predict {lab.id}")
     what = specs[0].id if len(specs) == 1 else f"{len(specs)} cases"
     plain(err, f"{what}: {estimate(context.project, context.lab, [spec.id for spec in specs])}")
 
@@ -159,6 +171,20 @@ def _keep(context: RunContext, run: Run) -> None:
         path = display_path(context.project, measured_path(context.project, context.lab, run.dut.system))
         finished = "the finished case is" if len(run.cases) == 1 else f"{len(run.cases)} finished cases are"
         plain(err, f"{finished} kept: fwlab report {context.lab.id} {path}")
+
+
+def to_compare(context: RunContext) -> str | None:
+    """That predictions can be compared with what has been measured; None if none can."""
+    lab, made = context.lab, read_progress(context.lab).predictions
+    measured = {case.id for run in case_runs(context.project, lab) for case in run.cases}
+    ready = [
+        asked.id
+        for asked in predictions_of(context.project, lab)
+        if asked.id in made
+        and made[asked.id].measured is None
+        and {case.id for case in needed_cases(lab.whole, asked)} <= measured
+    ]
+    return f"next: fwlab predict {lab.id} {ready[0]} compares your prediction, and explains" if ready else None
 
 
 def record(context: RunContext, model: ReportModel, predictions: dict[str, float]) -> list[str]:

@@ -34,8 +34,8 @@ from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.student.progress import FILE as PROGRESS_FILE
-from fwlab.student.progress import Answer, progress_in
-from fwlab.student.workbook import Question, agrees, derived, workbook_of
+from fwlab.student.progress import Answer, Prediction, progress_in
+from fwlab.student.workbook import Question, agrees, derived, predictions_of, workbook_of
 
 MARKS_COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
 NOT_YET = "not graded yet"
@@ -200,9 +200,74 @@ class Bar:
     count: int
 
 
-def student_page(grading: Grading, course: Course, grade: Grade) -> str:
-    """What a student is given: the grade and, exercise by exercise, what was asked, measured and why."""
-    return _render("student.html.j2", grading=grading, course=course, grade=grade)
+#: Bars of predictions: up to which multiple of the measured figure a prediction belongs to one, and its name.
+OFF = (
+    (0.5, "less than half"),
+    (0.9, "lower"),
+    (1.1, "within 10 %"),
+    (2.0, "higher"),
+    (float("inf"), "more than twice"),
+)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the class has predicted of one question.
+
+    students  by bar of OFF, who is in it
+    open      how many have no figure to compare theirs with
+    """
+
+    question: str
+    students: tuple[tuple[str, ...], ...]
+    open: int
+
+    def bar_of(self, student: str) -> int | None:
+        """The bar that a student is in; None for none."""
+        return next((place for place, who in enumerate(self.students) if student in who), None)
+
+
+def predictions_of_class(grading: Grading) -> list[Predictions]:
+    """By question of the page and by exercise, in the order of the lab as far as the record has it."""
+    said = {student.id: student.said.predictions for student in grading.students}
+    questions = dict.fromkeys(name for one in said.values() for name in one if name not in grading.exercises)
+    found = []
+    for question in (*questions, *grading.exercises):
+        bars: list[list[str]] = [[] for _ in OFF]
+        open_ = 0
+        for who, predicted in said.items():
+            if (one := predicted.get(question)) is None:
+                continue
+            if one.measured is None:
+                open_ += 1
+            else:
+                bars[_bar(one.value, one.measured)].append(who)
+        if open_ or any(bars):
+            found.append(Predictions(question, tuple(map(tuple, bars)), open_))
+    return found
+
+
+def _bar(value: float, measured: float) -> int:
+    """Where nothing was measured, only nothing is right."""
+    times = value / measured if measured else 1.0 if value == 0 else float("inf")
+    return next(place for place, (most, _) in enumerate(OFF) if times <= most)
+
+
+def reasons_of_class(grading: Grading) -> dict[str, list[tuple[str, str]]]:
+    """By exercise and by question of the workbook, the students who gave a reason, and the reason."""
+    found: dict[str, list[tuple[str, str]]] = {name: [] for name in grading.exercises}
+    for student in grading.students:
+        for question, why in student.said.reasons.items():
+            found.setdefault(question, []).append((student.id, why))
+    return {question: given for question, given in found.items() if given}
+
+
+def student_page(grading: Grading, course: Course, grade: Grade, predictions: Sequence[Predictions] = ()) -> str:
+    """What a student is given: the grade and, exercise by exercise, what was asked, measured and why.
+
+    predictions  those of the class, next to which the student's own are shown
+    """
+    return _render("student.html.j2", grading=grading, course=course, grade=grade, predictions=predictions, off=OFF)
 
 
 def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs: Sequence[Pair]) -> str:
@@ -217,6 +282,9 @@ def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs:
         most=max([bar.count for bar in bars], default=0),
         counts=outcomes(grading),
         failures=typical_failures(grading),
+        predictions=predictions_of_class(grading),
+        reasons=reasons_of_class(grading),
+        off=OFF,
         pairs=pairs,
     )
 
@@ -260,7 +328,7 @@ def _failures(work: WorkMark) -> list[tuple[str, str]]:
 
 
 def _render(template: str, **context: object) -> str:
-    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN}
+    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN, "digits": _digits}
     return _environment().get_template(template).render(**context, **helpers)
 
 
@@ -351,9 +419,10 @@ def write_class(grading: Grading, course: Course, folder: Path) -> None:
     }
     for name, text in files.items():
         write_atomically(folder / name, text)
+    predictions = predictions_of_class(grading)
     for grade in grades:
         own = folder / "students" / grade.student.id
-        write_atomically(own / "index.html", student_page(grading, course, grade))
+        write_atomically(own / "index.html", student_page(grading, course, grade, predictions))
         write_atomically(own / "results.json", results_json(grading, course, grade))
 
 
@@ -373,15 +442,15 @@ WORKBOOK_COLUMNS = ("who", "question", "answer", "agrees", "tries", "why")
 
 
 def explanations(project: Project, lab: Lab, folder: Path) -> str:
-    """One row per student and question, as CSV, then one per exercise: the prediction, the number of tries, the reason.
+    """One row per student and question of the workbook, as CSV; then the predictions of the page's questions, and those
+    of the exercises with the number of tries and the reason.
 
     `folder` holds a folder per student, with what was in work/.
 
     A student's file may say anything, so each number is compared with the lab's published run: `agrees` is yes, no, or
     empty where there is no number. Raises BadInput for a folder without students, or a lab without a workbook.
     """
-    questions = workbook_of(project, lab)
-    if not questions:
+    if not workbook_of(project, lab):
         raise BadInput(f"{lab.id} has no workbook", f"fwlab list {lab.id}")
     if not folder.is_dir():
         raise BadInput(f"no folder {folder}", "name the folder that holds one folder per student")
@@ -393,24 +462,32 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
     rows = [
         [harmless(cell) for cell in (student.name, *row)]
         for student in students
-        for row in _answers_of(lab, student, questions, runs)
+        for row in _answers_of(project, lab, student, runs)
     ]
     return _csv(WORKBOOK_COLUMNS, rows)
 
 
-def _answers_of(lab: Lab, student: Path, questions: list[Question], runs: list[Run]) -> list[tuple[str, ...]]:
+def _answers_of(project: Project, lab: Lab, student: Path, runs: list[Run]) -> list[tuple[str, ...]]:
     if student.is_symlink() or (student / PROGRESS_FILE).is_symlink():  # it may lead to another student's
         return [("", "", "", "", "unreadable: a link")]
     try:
         progress = progress_in(student, lab.id)
     except BadInput as error:
         return [("", "", "", "", f"unreadable: {error.message}")]
-    rows = [_answer_row(lab, question, progress.answers.get(question.id), runs) for question in questions]
+    answers, predictions = progress.answers, progress.predictions
+    rows = [_answer_row(lab, one, answers.get(one.id), runs) for one in workbook_of(project, lab)]
+    rows += [_prediction_row(one.id, predictions.get(one.id)) for one in predictions_of(project, lab)]
     done = [(exercise.id, progress.of(exercise.id)) for exercise in lab.whole.exercises]
     return rows + [
         (name, "" if one.predicted is None else f"{one.predicted:g}", "", str(len(one.tries)), one.why)
         for name, one in done
     ]
+
+
+def _prediction_row(question: str, made: Prediction | None) -> tuple[str, ...]:
+    if made is None:
+        return question, "", "", "", ""
+    return question, f"{made.value:g}", "", "", "predicted after the measurement" if made.late else ""
 
 
 def _answer_row(lab: Lab, question: Question, answer: Answer | None, runs: list[Run]) -> tuple[str, ...]:

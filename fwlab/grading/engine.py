@@ -33,6 +33,7 @@ from fwlab.grading.record import (
     ExerciseRecord,
     Machines,
     Record,
+    Said,
     Similar,
     StudentRecord,
     WorkMark,
@@ -598,6 +599,7 @@ def _student(work: Work, submissions: Submissions | None) -> StudentRecord:
         source=student.source,
         handed_in=student.handed_in,
         individual=submissions.individual.get(student.id, {}),
+        said=submissions.said.get(student.id, Said()),
     )
 
 

@@ -114,10 +114,31 @@ class WorkMark(Frozen):
         return " ".join([self.missing or "".join(failed[:1]), *self.remarks]).strip()
 
 
+class Predicted(Frozen):
+    """A student's prediction, and the figure that the student's own progress compares it with, if there is one."""
+
+    value: float
+    measured: float | None = None
+
+
+class Said(Frozen):
+    """What a student has written besides rulesets. It is read by people, and no mark follows from it.
+
+    predictions  by exercise, and by question of the page; none that was made after the measurement
+    reasons      by exercise, and by question of the workbook
+    unread       why the file could not be read; empty if it was, or there is none
+    """
+
+    predictions: dict[str, Predicted] = {}
+    reasons: dict[str, str] = {}
+    unread: str = ""
+
+
 class StudentRecord(Frozen):
     """One student, or one part of the lab.
 
     individual  the numbers drawn for them
+    said        predictions and reasons
     files       what was handed in, by exercise: size and SHA-256 of each file, or why nothing could be read
     """
 
@@ -127,6 +148,7 @@ class StudentRecord(Frozen):
     source: str = ""
     handed_in: datetime | None = None
     individual: dict[str, Value] = {}
+    said: Said = Said()
     files: dict[str, Any] = {}
 
 
@@ -434,7 +456,8 @@ def merged(folders: Sequence[Path]) -> Record:
         for student in part.students.values():
             known = joined.students.get(student.id)
             files = {**(known.files if known else {}), **student.files}
-            joined.add(student.model_copy(update={"files": files}))
+            said = known.said if known and student.said == Said() else student.said
+            joined.add(student.model_copy(update={"files": files, "said": said}))
         joined.add(*part.machines.values())
         for work in part.grading().works:
             works[work.key] = _better(works.get(work.key), (folder, work))

@@ -36,7 +36,7 @@ PACKED = Path(__file__).with_name("files")
 GUIDES = ("before", "course-map", "glossary", "links", "method", "student", "traffic", "troubleshooting")
 #: Of a lab's folder. `*` does not reach into folders here. Each case's ruleset and each exercise's start come with it.
 OF_A_LAB = (
-    *("README.md", "lab.yml", "ranges.yml", "hints.yml", "answers.yml", "*.py"),
+    *("README.md", "lab.yml", "ranges.yml", "hints.yml", "answers.yml", "explained.md", "*.py"),
     *("pictures/*", "work/README.md", "work/.gitignore"),
 )
 #: Pages of the bundle's own, by their templates.

@@ -7,26 +7,32 @@ them. The copies are in a temporary folder: a class may hand in more than fits i
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fwlab.checkout.own_folder import own_folder
+from fwlab.checkout.yaml_files import MAX_FILE_BYTES
 from fwlab.grading.archives import Unreadable
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
 from fwlab.grading.confined import NoRoom, Tell, run_confined
+from fwlab.grading.record import Said
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import chosen_exercises, submitted_spec
 from fwlab.model.declared import Value
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.lab import Exercise
-from fwlab.model.printable import printable
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.printable import MAX_LINE, printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import not_loaded, plain_files, texts_of
+from fwlab.student.progress import FILE as PROGRESS_FILE
+from fwlab.student.progress import MAX_WHY, progress_in
 
 
 class Kept(NamedTuple):
@@ -84,6 +90,8 @@ class Submissions:
         self.odd: list[str] = []
         #: The numbers drawn for each, if tasks are individual.
         self.individual: dict[str, dict[str, Value]] = {}
+        #: What each has written besides rulesets.
+        self.said: dict[str, Said] = {}
 
     def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
         """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
@@ -101,6 +109,26 @@ class Submissions:
         except BadInput as error:
             return HandedIn(refused=error)
         return HandedIn(tuple(files), tuple(not_loaded(folder)))
+
+    def progress(self, folder: Path) -> Path | None:
+        """Copy the progress of the student who was added last; the folder of the copy. None if there is none.
+
+        A link is not followed: it may lead to another student's. Raises NoRoom.
+        """
+        there, copies = folder / PROGRESS_FILE, self.scratch / f"{len(self.students)}-said"
+        try:
+            if not stat.S_ISREG(there.lstat().st_mode):
+                return None
+            with there.open("rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError:
+            return None
+        try:
+            copies.mkdir()
+        except OSError as error:
+            raise NoRoom.at(copies, error) from error
+        self._write(copies / PROGRESS_FILE, data)
+        return copies
 
     def _write(self, copy: Path, data: bytes) -> None:
         try:
@@ -130,15 +158,16 @@ _HINT = "make it smaller or simpler"
 
 
 def read(
-    context: RunContext, student: Student, submissions: Submissions, *, further: bool
+    context: RunContext, student: Student, submissions: Submissions, *, further: bool, asked: Container[str] = ()
 ) -> list[tuple[Exercise, HandedIn]]:
     """Each exercise that is graded, and what was handed in for it. What cannot be read costs only the student.
 
     further  whether further exercises that were handed in are graded
+    asked    the questions of the lab's page and workbook
     Raises NoRoom.
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
-    report = run_confined(partial(_copy, list(known.values()), student, submissions, further))
+    report = run_confined(partial(_copy, context.lab, student, submissions, further))
     shutil.rmtree(submissions.scratch / INSIDE, ignore_errors=True)  # a child that was ended left it behind
     why = None if report.limit is None else BadInput(f"{student.source}: {report.limit}", _HINT)
     found: dict[str, HandedIn] = {}
@@ -147,6 +176,8 @@ def read(
             raise NoRoom(*value["no room"])
         if "unreadable" in value:
             why = BadInput(*value["unreadable"])
+        elif "said" in value:
+            submissions.said[student.id] = said_in(Path(value["said"]), context.lab, asked)
         else:
             files = tuple(Kept(*file) for file in value["files"])
             found[value["exercise"]] = HandedIn(files, tuple(value["ignored"]), _fault(value["refused"]))
@@ -158,10 +189,47 @@ def read(
     return [(known[name], handed_in) for name, handed_in in found.items()]
 
 
-def _copy(exercises: Sequence[Exercise], student: Student, submissions: Submissions, further: bool, tell: Tell) -> None:
+def said_in(folder: Path, lab: Lab, asked: Container[str]) -> Said:
+    """The predictions and reasons in a copy of a student's progress. Whatever the file holds, there is an answer."""
+    report = run_confined(partial(_said, folder, lab, asked))
+    if report.limit is not None:
+        return Said(unread=report.limit)
+    if report.bug is not None:
+        return Said(unread=f"internal error: {printable(report.bug)}")
+    return Said.model_validate(report.values[0])
+
+
+def _said(folder: Path, lab: Lab, asked: Container[str], tell: Tell) -> None:
+    """In a child: read the progress. What the lab does not ask is left out."""
+    try:
+        progress = progress_in(folder, lab.id)
+    except BadInput as error:
+        tell({"unread": printable(error.message, MAX_LINE)})
+        return
+    done = {exercise.id: progress.of(exercise.id) for exercise in lab.whole.exercises}
+    made = {name: one for name, one in progress.predictions.items() if name in asked and not one.late}
+    found = {name: (one.value, one.measured) for name, one in made.items()}
+    reasons = {name: one.why for name, one in progress.answers.items() if name in asked}
+    for name, one in done.items():
+        reasons[name] = one.why
+        if one.predicted is not None:
+            found[name] = (one.predicted, one.first_measured.measured if one.first_measured else None)
+    predictions = {
+        name: {"value": value, "measured": None if measured is None or not math.isfinite(measured) else measured}
+        for name, (value, measured) in found.items()
+        if math.isfinite(value)
+    }
+    shown = {name: printable(why, MAX_WHY) for name, why in reasons.items() if why}
+    tell({"predictions": predictions, "reasons": shown})
+
+
+def _copy(lab: Lab, student: Student, submissions: Submissions, further: bool, tell: Tell) -> None:
     """In a child: unpack an archive, and copy the files."""
+    exercises = lab.whole.exercises
     try:
         with exercises_of(student, [exercise.id for exercise in exercises], submissions.scratch) as inside:
+            if (progress := submissions.progress(inside)) is not None:
+                tell({"said": str(progress)})
             for exercise in exercises:
                 if not exercise.further or (further and os.path.lexists(inside / exercise.id)):
                     copied = submissions.copied(exercise.id, inside / exercise.id, student.id)

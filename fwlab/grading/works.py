@@ -25,6 +25,7 @@ from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import rendered
+from fwlab.student.workbook import predictions_of, workbook_of
 
 #: The verdict that each of the lab's own rulesets must get.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
@@ -146,12 +147,14 @@ def handed_in(
     Raises BadInput if it is no class. What is odd affects only its student, and is listed in `submissions.odd`.
     """
     works: list[Work] = []
+    lab = context.lab
+    asked = {one.id for one in (*predictions_of(context.project, lab), *workbook_of(context.project, lab))}
     with class_at(folder, submissions.scratch) as there:
         for student in students_in(there, folder, submissions.odd.append):
             own = _own(context, course or Course(), student.id, submissions)
             submissions.students[student.id] = student
             home = folder / student.id
-            for exercise, one in read(own or context, student, submissions, further=further):
+            for exercise, one in read(own or context, student, submissions, further=further, asked=asked):
                 works.append(Work(student.id, exercise, home / exercise.id, handed_in=one, own=own))
     return works
 

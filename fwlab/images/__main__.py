@@ -11,12 +11,14 @@ FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or
 looked up in CHECKSUM.SHA256 in its folder if it is not given; default: FreeBSD's own; none: leave it out),
 FWLAB_KERNEL (full: Debian's full kernel, which has the drivers of virtual functions; default: its cloud kernel),
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). With --import nothing is built, but copied from a folder that --export
-wrote on another host. The packer on the PATH is used: Debian's, or 1.7 and later.
+wrote on another host. The packer on the PATH is used: Debian 12's, or 1.7 and later. With --prepare it is not run: all
+that it reads of an image is put into a folder, for who wants to call it by hand.
 """
 
 import argparse
 import errno
 import os
+import shlex
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -26,25 +28,22 @@ from typing import Any
 from fwlab.checkout.project import Project, find_project, lab_named
 from fwlab.host.environment import accelerator, cache_directory
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
-from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, remove_old
+from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, built_boxes
 from fwlab.images.build import Builder, full_kernel_wanted
+from fwlab.images.disk_use import remove_all_but, remove_old, vagrant_boxes
 from fwlab.images.freebsd import FREEBSD_URL, default_images, freebsd_image, left_out
 from fwlab.images.programs import Subprocesses, require_programs
 from fwlab.images.sources import NONE, cloud_image, trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
 
 EXIT_INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def say(text: str) -> None:
     """One line of progress on standard error, in one write: the images are built in threads."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
-
-
-def vagrant_boxes() -> Path:
-    """Where Vagrant keeps boxes."""
-    return Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d") / "boxes"
 
 
 def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
@@ -65,6 +64,12 @@ def main() -> int:
     parser.add_argument("--lab", help="without an IMAGE: also what the machines of this lab need beyond the others'")
     parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
     parser.add_argument(
+        "--prepare", type=Path, metavar="FOLDER", help="put what Packer reads of one IMAGE there, and print its command"
+    )
+    parser.add_argument(
+        "--prune", action="store_true", help="then remove what this checkout does not need: old boxes, bases, downloads"
+    )
+    parser.add_argument(
         "--export", type=Path, metavar="FOLDER", help="copy the boxes and saved states into a new folder"
     )
     parser.add_argument("--checkout", type=Path, default=Path(__file__), help=argparse.SUPPRESS)
@@ -74,7 +79,9 @@ def main() -> int:
         parser.error(f"no image named {', '.join(unknown)}: there are {', '.join(IMAGES)}")
     if arguments.images and (arguments.export or arguments.imported):
         parser.error("--export and --import are for all boxes: name no image")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where a shell had SIGINT ignored
+    if arguments.prepare is not None and len(arguments.images) != 1:
+        parser.error("--prepare is for one box: name one image")
+    for number in SIGNALS:  # also where a shell had SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     programs = Subprocesses()
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
@@ -82,13 +89,19 @@ def main() -> int:
         # Both now, not after minutes.
         project = find_project(arguments.checkout)
         lab = lab_named(project, arguments.lab) if arguments.lab else None
-        if arguments.export is not None:
-            require_new(arguments.export)
+        for new in filter(None, (arguments.export, arguments.prepare)):
+            require_new(new)
+        if arguments.prepare is not None:
+            builder = _builder(project, arguments.images, programs)
+            print(shlex.join(builder.prepare(arguments.images[0], arguments.prepare.absolute())))
+            return 0
         vagrant = None if arguments.no_vagrant else programs
         if arguments.imported is not None:
             boxes = _import(project, arguments.imported, vagrant)
         else:
             boxes = _build(project, arguments.images, lab, programs, pool, vagrant)
+        if arguments.prune:
+            remove_all_but(cache_directory(), built_boxes(project))
         if arguments.export is not None:
             export_boxes(cache_directory(), boxes, arguments.export.absolute(), say)
         return 0
@@ -100,6 +113,8 @@ def main() -> int:
         message, status = f"{error.filename or cache_directory()}: {error.strerror}{full}", EXIT_FAIL
     except KeyboardInterrupt:
         message, status = "interrupted; nothing half-built was kept\n  next: run it again to go on", EXIT_INTERRUPTED
+    for number in SIGNALS:  # a second Ctrl-C: it ends within seconds, and nothing stays
+        signal.signal(number, signal.SIG_IGN)
     pool.shutdown(wait=False, cancel_futures=True)
     programs.stop_all()
     pool.shutdown(wait=True)
@@ -116,19 +131,14 @@ def _build(
     vagrant: Subprocesses | None,
 ) -> Boxes:
     """Build what is not in the cache. `vagrant`: runs it to add the boxes; None: they are not added."""
-    cache = cache_directory()
     images = named or default_images(project, lab)
-    accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
-    freebsd = freebsd_image(project)
-    if FREEBSD in named and freebsd is None:
-        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
     if vagrant is not None:
         require_programs("vagrant")
-    base = cloud_image()
-    tarball = trex_tarball(project, cache, say) if "generator" in images else None
-    builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
+    builder = _builder(project, images, programs)
+    if FREEBSD in named and builder.freebsd is None:
+        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
-    lacking = "it was not asked for" if FREEBSD not in images else ""
+    lacking = ""
     boxes = {}
     for image, job in jobs.items():
         try:
@@ -137,10 +147,18 @@ def _build(
             if image in named:
                 raise
             lacking = error.message
-    _use(project, boxes, vagrant, without=[FREEBSD] if freebsd is None else [])
+    _use(project, boxes, vagrant, without=[FREEBSD] if builder.freebsd is None else [])
     if not named and lacking and (text := left_out(project, lacking)):
         say(text)
     return boxes
+
+
+def _builder(project: Project, images: list[str], programs: Subprocesses) -> Builder:
+    """What builds these images as the environment says. Raises FwlabError if a variable is wrong."""
+    accelerator()  # now, not after minutes
+    cache, base, freebsd = cache_directory(), cloud_image(), freebsd_image(project)
+    tarball = trex_tarball(project, cache, say) if "generator" in images else None
+    return Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
 
 
 def _import(project: Project, folder: Path, vagrant: Subprocesses | None) -> Boxes:
@@ -159,7 +177,7 @@ def _use(project: Project, boxes: Boxes, vagrant: Subprocesses | None, without: 
         for box in boxes.values():
             add_to_vagrant(box, vagrant)
     add_boxes(project, boxes, without=[image for image in without if image not in boxes])
-    remove_old(cache_directory(), vagrant_boxes(), boxes)
+    remove_old(cache_directory(), boxes)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def export_boxes(cache: Path, boxes: Boxes, folder: Path, say: Callable[[str], N
     names += _states(cache)
     with write_errors_as(folder, BuildError):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        need_room(folder.parent, sum((cache / name).stat().st_size for name in names) + (64 << 20))
+        size = sum((cache / name).stat().st_size for name in names) + (64 << 20)
+        need_room(folder.parent, size, "this export", "name a folder on a disk")
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
             draft = Path(made) / folder.name
             for name in names:
@@ -195,7 +196,7 @@ def _take(folder: Path, cache: Path, name: str, digest: str) -> None:
     if source.is_symlink() or not source.is_file():
         raise _damaged(folder, f"{name} is missing")
     target.parent.mkdir(parents=True, exist_ok=True)
-    need_room(target.parent, source.stat().st_size + (64 << 20))
+    need_room(target.parent, source.stat().st_size + (64 << 20), "this import")
     with tempfile.TemporaryDirectory(prefix=".import-", dir=target.parent) as made:
         draft = Path(made) / target.name
         shutil.copyfile(source, draft)

@@ -54,7 +54,14 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; kernel if it is
               not the usual one; system if it is not Linux
     """
-    wanted = ["packer/*.pkr.hcl", "packer/seed", "provision/run", "provision/idempotence_check", f"provision/{image}/*"]
+    # All templates but the one that names plugins, which not each Packer reads.
+    wanted = [
+        "packer/[!p]*.pkr.hcl",
+        "packer/seed",
+        "provision/run",
+        "provision/idempotence_check",
+        f"provision/{image}/*",
+    ]
     if settings.get("system") != "freebsd":
         wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
         wanted += ["packer/cloud/*"] if settings["base_checksum"] else []
@@ -122,13 +129,18 @@ def publish(made: Path, path: Path, extra: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def need_room(directory: Path, needed: int = NEEDED_BYTES) -> None:
-    """Raise BuildError if the file system of `directory` has less than `needed` bytes left."""
+def need_room(
+    directory: Path, needed: int = NEEDED_BYTES, what: str = "a build", instead: str = "set FWLAB_CACHE to a directory"
+) -> None:
+    """Raise BuildError if the file system of `directory` has less than `needed` bytes left.
+
+    instead  what to do if there cannot be more
+    """
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise BuildError(
-            f"{directory}: {free >> 20} MiB free, a build needs {needed >> 20} MiB",
-            "make room there, or set FWLAB_CACHE to a directory with more",
+            f"{directory}: {free >> 20} MiB free, {what} needs {needed >> 20} MiB",
+            f"make room there, or {instead} with more",
         )
 
 
@@ -153,8 +165,6 @@ def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
 LINUX_IMAGES = ("dut-linux", "generator", "sink")
 FREEBSD = "dut-freebsd"
 IMAGES = (*LINUX_IMAGES, FREEBSD)
-#: How many generations of an image are kept: two checkouts with different boxes do not disturb each other.
-KEPT = 2
 #: By image: box, key, its settings, path, sha256, manifest and, if the image contains TRex, trex.
 Boxes = dict[str, dict[str, Any]]
 
@@ -200,23 +210,3 @@ def add_boxes(project: Project, boxes: Boxes, without: Sequence[str] = ()) -> No
         known = built_boxes(project)
     listed = {image: box for image, box in {**known, **boxes}.items() if image not in without}
     write_atomically(boxes_path(project), json.dumps(listed, indent=1) + "\n", error=BuildError)
-
-
-def remove_old(cache: Path, vagrants: Path, boxes: Boxes) -> None:
-    """Remove all but the newest generations of each image from the cache and from Vagrant's folder of boxes.
-
-    Those of `boxes` are in use, and so become the newest. Machines stand on a copy that libvirt has.
-    """
-    for box in boxes.values():
-        for path in (Path(box["path"]), vagrants / box["box"]):
-            with suppress(OSError):
-                path.touch()
-    for image in IMAGES:
-        made = (cache.glob(f"boxes/{image}-*.box"), cache.glob(f"bases/{image}-*/"), vagrants.glob(f"fwlab-{image}-*/"))
-        for found in made:
-            for path in sorted(found, key=lambda one: one.stat().st_mtime)[:-KEPT]:
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
-                    record_path(path).unlink(missing_ok=True)

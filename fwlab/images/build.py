@@ -28,6 +28,7 @@ from fwlab.checkout.project import Project
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.images.boxes import FREEBSD, BuildError, base_key, cached, content_key, locked, need_room, publish
+from fwlab.images.disk_use import BASE_DISK, BASE_RAMDISK
 from fwlab.images.freebsd import FreebsdImage, explained
 from fwlab.images.programs import PackerTools, Subprocesses
 from fwlab.images.sources import NONE, TREX_SHA256, TREX_URL, CloudImage, Tarball, base_settings
@@ -64,7 +65,6 @@ def to_first_format(box: Path) -> None:
     rewritten.replace(box)
 
 
-BASE_DISK = "disk.raw.zst"
 #: Look for repetitions as far back as 128 MiB: it saves some per cent, and unpacking takes that much memory.
 _WINDOW = "--long=27"
 _LEVEL = "-9"
@@ -252,8 +252,33 @@ class Builder:
         """What dut-freebsd is made from; None for every other image."""
         return self.freebsd if image == FREEBSD else None
 
+    def prepare(self, image: str, folder: Path) -> list[str]:
+        """Put into a new folder what Packer reads and where it writes; returns the command that builds the box there.
+
+        Raises BuildError.
+        """
+        self.tools.require(self.packer)
+        folder.mkdir(parents=True)
+        need_room(folder)
+        return self._prepared(image, self.key(image), folder, folder / "log")
+
     def _provision(self, image: str, key: str, work: Path, log: Path) -> None:
         """Run Packer: the box and the manifest are in `work` then."""
+        command = self._prepared(image, key, work, log)
+        self.say(f"{image}: Packer provisions it")
+        quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
+        try:
+            self.programs.run(command, log, f"{image}: packer", quiet)
+        except BuildError as error:
+            freebsd = self._freebsd_for(image)
+            if freebsd is None:
+                raise
+            raise explained(error, freebsd.url, _text(work / "console.log")) from error
+        if self.key(image) != key:
+            raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
+
+    def _prepared(self, image: str, key: str, work: Path, log: Path) -> list[str]:
+        """Put into `work` what Packer reads, its variables among them; returns its command."""
         run = self.programs.run
         if image == "generator":
             run(["make", "-s", "-C", str(self.project.root / "engine")], log, "generator: replay engine")
@@ -266,18 +291,10 @@ class Builder:
         values |= self._base_values(image, work, log)
         freebsd = self._freebsd_for(image)
         run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
-        self.say(f"{image}: Packer provisions it ({values['accelerator']})")
-        command = ["packer", "build", "-color=false"]
-        command += [word for name, value in values.items() for word in ("-var", f"{name}={value}")]
-        quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
-        try:
-            run([*command, str(self.packer)], log, f"{image}: packer", quiet)
-        except BuildError as error:
-            if freebsd is None:
-                raise
-            raise explained(error, freebsd.url, _text(work / "console.log")) from error
-        if self.key(image) != key:
-            raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
+        variables = work / f"{image}.pkrvars.hcl"
+        variables.write_text("".join(f"{name} = {hcl(value)}\n" for name, value in values.items()))
+        templates = self.tools.templates(self.packer, work)
+        return ["packer", "build", "-color=false", f"-var-file={variables}", str(templates)]
 
     def _base_values(self, image: str, work: Path, log: Path) -> dict[str, str]:
         """Packer's variables for the base."""
@@ -292,14 +309,14 @@ class Builder:
         made = self._made_base(image, work, log)
         kernel = made / "vmlinuz"
         disk = unpack_base(self.programs, made / BASE_DISK, work / "base.raw", log, image)
-        values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
+        values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / BASE_RAMDISK)}
         return {**values, "accelerator": guest_accelerator(kernel)}
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
         """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
         key = base_key(self.project.root, image, key_settings(None, full=self.full, freebsd=None, trex=None))
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
-        if cached(directory / BASE_DISK) and (directory / "initrd.img").exists():
+        if cached(directory / BASE_DISK) and (directory / BASE_RAMDISK).exists():
             return directory
         self.say(f"{image}: making its base from Debian packages")
         made = work / "base"
@@ -308,7 +325,7 @@ class Builder:
         packed = pack_base(self.programs, made / "disk.raw", log, image)
         shutil.rmtree(directory, ignore_errors=True)  # of what is left there, nothing was trusted
         directory.mkdir(parents=True)
-        for name in ("vmlinuz", "initrd.img"):
+        for name in ("vmlinuz", BASE_RAMDISK):
             share_file(made / name, directory)
         publish(packed, directory / BASE_DISK, {"key": key})
         for old in directory.parent.glob(f"{image}-*"):
@@ -339,6 +356,11 @@ class Builder:
             if self.tarball is not None and self.tarball.path is not None:
                 shutil.copyfile(self.tarball.path, staged / "trex.tar.gz")
         return staged
+
+
+def hcl(text: str) -> str:
+    """A string as HCL spells it, where `${` and `%{` begin an expression."""
+    return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
 
 
 def _text(path: Path) -> str:

@@ -136,12 +136,27 @@ def require_programs(*names: str) -> None:
             )
 
 
+#: The template that names Packer's plugins. Before this version Packer has them built in, and cannot read it.
+PLUGINS, WITH_PLUGINS = "plugins.pkr.hcl", (1, 7)
+
+
 class PackerTools:
     """What Packer needs, looked for when the first image is built."""
 
     def __init__(self) -> None:
         self._lock = Lock()  # the images are built in threads, and `packer init` writes
         self._ready = False
+
+    def templates(self, templates: Path, work: Path) -> Path:
+        """The folder with what this Packer reads of `templates`: itself, or a copy in `work`."""
+        if _packer_version() >= WITH_PLUGINS:
+            return templates
+        copy = work / "templates"
+        copy.mkdir()
+        for path in templates.glob("*.pkr.hcl"):
+            if path.name != PLUGINS:
+                shutil.copy2(path, copy)
+        return copy
 
     def require(self, templates: Path) -> None:
         """Raise BuildError on a host of another architecture, or if a program or a plugin is missing. Looks once."""
@@ -153,22 +168,27 @@ class PackerTools:
                         IMPORT,
                     )
                 require_programs(*PROGRAMS)
-                _install_plugins(templates / "plugins")
+                _install_plugins(templates)
                 self._ready = True
 
 
-def _install_plugins(plugins: Path) -> None:
+def _install_plugins(templates: Path) -> None:
     """Newer Packers need theirs; older ones have them. Raises BuildError."""
-    found = re.search(r"v(\d+)\.(\d+)", _packer("version").stdout)
-    if not found or (int(found[1]), int(found[2])) < (1, 7):
+    if _packer_version() < WITH_PLUGINS:
         return
-    done = _packer("init", str(plugins))
+    done = _packer("init", str(templates))
     if done.returncode:
         raise BuildError(
             f"Packer's plugins are missing: {' '.join(done.stdout.split())}",
-            f"run 'packer init {plugins}' where there is a network; elsewhere 'packer plugins install --path FILE "
-            "SOURCE' for each plugin and version that is named there",
+            f"run 'packer init {templates}' where there is a network; elsewhere 'packer plugins install --path FILE "
+            f"SOURCE' for each plugin and version that is named in {templates / PLUGINS}",
         )
+
+
+def _packer_version() -> tuple[int, int]:
+    """Major and minor; (0, 0) if it says none."""
+    found = re.search(r"v(\d+)\.(\d+)", _packer("version").stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _packer(*words: str) -> subprocess.CompletedProcess[str]:

@@ -43,7 +43,7 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
         for lab in labs:
             of_lab = [machine for machine in starting if machine.lab.id == lab]
             _reject_missing_boxes(plan, of_lab)
-            _reject_outdated_boxes(plan, lab, [machine for machine in of_lab if machine.name in strays])
+            _reject_unfit_boxes(plan, lab, [machine for machine in of_lab if machine.name in strays])
         require_memory(machine.hardware["memory_mib"] for machine in starting)
         defined = virsh("list", "--all", "--name").split()
         for machine in starting:
@@ -120,13 +120,19 @@ def _reject_missing_boxes(plan: Plan, machines: list[Machine]) -> None:
         reject_missing_boxes(dut.lab.id, missing, dut.node["image"], dut.lab.systems, dut.node["system"])
 
 
-def _reject_outdated_boxes(plan: Plan, lab: str, machines: list[Machine]) -> None:
-    """Raise BadInput if new machines would be made from boxes that this checkout would build otherwise."""
+def _reject_unfit_boxes(plan: Plan, lab: str, machines: list[Machine]) -> None:
+    """Raise BadInput if new machines cannot be made from their boxes, or this checkout would build others."""
     from fwlab.images.boxes import outdated
+    from fwlab.images.disk_use import note_use, vagrant_boxes
 
-    if old := outdated(plan.root, plan.images, dict.fromkeys(machine.node["image"] for machine in machines)):
+    boxes = {machine.node["image"]: machine.image for machine in machines}
+    if old := outdated(plan.root, plan.images, boxes):
         message = f"the boxes {', '.join(old)} were built from other files than are in {plan.root} now"
         raise BadInput(message, f"packer/build --lab {lab}")
+    # Another checkout may have removed what was not used for long.
+    if lost := [box["box"] for box in boxes.values() if not (vagrant_boxes() / box["box"]).is_dir()]:
+        raise BadInput(f"Vagrant does not have the boxes {', '.join(lost)}", f"packer/build --lab {lab}")
+    note_use(boxes)
 
 
 def _is_changed(plan: Plan, lab_id: str) -> bool:

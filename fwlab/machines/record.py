@@ -18,6 +18,7 @@ from typing import Any
 from fwlab.checkout.atomic_write import write_atomically, write_errors_as
 from fwlab.host.process import Failed, virsh
 from fwlab.machines.plan import Machine, json_object, testbed_of
+from fwlab.machines.seed import remove_seed
 from fwlab.testbed import hardware
 
 FORMAT = "fwlab-machines/1"
@@ -42,6 +43,7 @@ def update(machine: Machine, box: str) -> dict[str, Any]:
             xml = _defined(machine.domain)
             if xml is None:
                 machines.pop(machine.role, None)
+                remove_seed(machine)
             else:
                 machines[machine.role] = describe(machine, xml, box)
             if machines:

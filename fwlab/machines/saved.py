@@ -26,6 +26,7 @@ from pathlib import Path
 from fwlab.checkout.own_folder import own_folder
 from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.host.process import output_of, virsh
+from fwlab.images.disk_use import STATE, remove_state, trim
 from fwlab.machines.plan import Machine, json_object
 from fwlab.machines.record import ARGUMENTS
 from fwlab.machines.seed import fingerprint_of, public_key
@@ -41,7 +42,7 @@ COMPRESS = ["zstd", "-q", "-9", "--long=27", "-T0", "-c"]
 NEEDED = 2 << 30
 #: What a step raises that did not work. The machine then boots.
 UNUSABLE = (OSError, ValueError, LookupError, ET.ParseError)
-STATE, RECORD, KEY, LOCK = ".qcow2.zst", ".qcow2.zst.json", ".key", ".lock"
+RECORD, KEY, LOCK = f"{STATE}.json", ".key", ".lock"
 SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
 SSH += ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"]
 
@@ -92,7 +93,9 @@ class SavedMachine:
                 if self._file(STATE).exists():
                     return False
                 self._save()
-            self._remove_old()
+            for state in self._states()[:-KEPT]:
+                remove_state(state)
+            trim(cache_directory())
         except UNUSABLE as error:
             self.warnings.append(f"its state was not saved, so the next machine boots, too: {error}")
             return False
@@ -144,7 +147,7 @@ class SavedMachine:
         if recorded == _sum(self._file(STATE)) and self._file(KEY).exists():
             return True
         self.warnings.append(f"{self._file(STATE)} is damaged: removing it, and booting")
-        _remove(self._file(STATE))
+        remove_state(self._file(STATE))
         return False
 
     def _put_disk(self) -> None:
@@ -215,10 +218,6 @@ class SavedMachine:
         finally:
             virsh("resume", self._domain)
 
-    def _remove_old(self) -> None:
-        for state in self._states()[:-KEPT]:
-            _remove(state)
-
     def _login(self, identity: Path, command: str) -> None:
         timeout = ["-o", f"ConnectTimeout={round(20 * timeout_scale())}"]
         to = ["-i", str(identity), "-p", str(self._machine.ssh_port), f"vagrant@{self._machine.plan.address}"]
@@ -255,12 +254,6 @@ def _fresh(disk: Path) -> Path:
 def _sum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _remove(state: Path) -> None:
-    base = state.name.removesuffix(STATE)
-    for suffix in (STATE, RECORD, KEY, LOCK):
-        state.with_name(base + suffix).unlink(missing_ok=True)
 
 
 def _require_room(folder: Path) -> None:

@@ -7,6 +7,7 @@ instance id, so that cloud-init applies the seed at the next start.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import tempfile
@@ -80,6 +81,14 @@ class Seed:
 def fingerprint_of(machine: Machine) -> str:
     """Tells seeds apart, whatever key they let in. Raises OSError unless the seed was written."""
     return _fingerprint_file(machine).read_text()
+
+
+def remove_seed(machine: Machine) -> None:
+    """Remove the seed of a machine that is destroyed. One that starts gets a new one."""
+    for path in (machine.seed, _fingerprint_file(machine)):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # other machines of this checkout have theirs there
+        machine.seed.parent.rmdir()
 
 
 def make_key(plan: Plan) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What helps a student: hints, and the solution for those who have tried.
+"""What helps a student: hints, explanations for those who have predicted, and the solution for those who have tried.
 
-hints.yml has, for each exercise, hints from a nudge to a strong one. None is the answer. The solution is the lab's
-reference, and why it passes.
+hints.yml has, for each exercise, hints from a nudge to a strong one. None is the answer. explained.md has a section for
+each question that the lab's page asks before the measurement. The solution is the lab's reference, and why it passes.
 """
 
 import contextlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -48,6 +49,23 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
             where = display_path(project, path)
             raise BadInput(f"{where}: {lab.id} has no exercise {exercise}; it has: {known}", f"fix {where}")
     return {exercise: [" ".join(hint.split()) for hint in hints] for exercise, hints in found.items()}
+
+
+EXPLAINED = "explained.md"
+#: What a terminal has no use for: comments, which hold the functions of numbers; pictures; the targets of links.
+_UNSEEN = re.compile(r"<!--.*?-->|!\[[^\]]*\]\([^)\s]+\)", re.DOTALL)
+_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
+
+
+def explanation(lab: Lab, question: str) -> str:
+    """The section of explained.md on this question, as Markdown for a terminal. Raises BadInput if there is none."""
+    path = lab.folder / EXPLAINED
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = re.search(rf"^## {re.escape(question)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        where = f"labs/{lab.id}/{EXPLAINED}"
+        raise BadInput(f"{where}: no section {question}", f"add it, or remove the question from labs/{lab.id}")
+    return _LINK.sub(r"\1", _UNSEEN.sub("", found[1])).strip()
 
 
 #: Lines of a file that are printed. A blacklist has hundreds of thousands.

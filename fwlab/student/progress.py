@@ -109,6 +109,19 @@ class Answer(Strict):
     why: Annotated[str, Field(max_length=MAX_WHY)] = ""
 
 
+class Prediction(Strict):
+    """A prediction of a question that the lab's page asks.
+
+    value     what the student expected
+    measured  what the student's own run gave when it was first compared; None before that
+    late      it was made when the run was there already
+    """
+
+    value: float
+    measured: float | None = None
+    late: bool = False
+
+
 class Progress(Strict):
     """One lab's progress. `current`: the exercise that `fwlab goto` chose."""
 
@@ -116,13 +129,14 @@ class Progress(Strict):
     lab: str
     current: str | None = None
     exercises: dict[str, ExerciseProgress] = Field(default_factory=dict)
+    predictions: dict[str, Prediction] = Field(default_factory=dict)
     answers: dict[str, Answer] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
     def _not_too_many(cls, data: Any) -> Any:
         """Checked before anything else: in YAML, a megabyte may expand to millions of tries."""
-        for name in ("exercises", "answers"):
+        for name in ("exercises", "predictions", "answers"):
             found = data.get(name) if isinstance(data, dict) else None
             if isinstance(found, dict) and len(found) > MAX_NAMES:
                 raise ValueError(f"{name}: more than {MAX_NAMES}")
@@ -151,6 +165,10 @@ class Progress(Strict):
                 kept = latest if first in latest else [first, *latest[1:]]
             found = found.with_exercise(exercise, predicted=predicted, tries=kept)
         return found
+
+    def with_prediction(self, question: str, prediction: Prediction) -> "Progress":
+        """This progress with this prediction in place of an earlier one."""
+        return self.model_copy(update={"predictions": {**self.predictions, question: prediction}})
 
     def with_answer(self, question: str, answer: Answer) -> "Progress":
         """This progress with this answer in place of an earlier one."""
@@ -208,10 +226,23 @@ def in_order(lab: Lab) -> list[Exercise]:
 
 
 def next_step(
-    lab: Lab, progress: Progress, predictions: Mapping[str, float], questions: Sequence[str], hinted: Container[str]
+    lab: Lab,
+    progress: Progress,
+    predictions: Mapping[str, float],
+    questions: Sequence[str],
+    hinted: Container[str],
+    asked: Sequence[str] = (),
 ) -> NextStep:
-    """What comes next. `questions`: the ids of the lab's workbook; `hinted`: exercises for which there are hints."""
+    """What comes next.
+
+    questions  the ids of the lab's workbook
+    hinted     exercises for which there are hints
+    asked      what the lab's page asks; once an exercise was tried, it is left alone
+    """
     order = in_order(lab)
+    begun = progress.current is not None or any(done.tries for done in progress.exercises.values())
+    if not begun and (left := [question for question in asked if question not in progress.predictions]):
+        return NextStep("a question of the page; predict, before you measure", f"fwlab predict {lab.id} {left[0]}")
     names = [exercise.id for exercise in order]
     if progress.current in names:  # goto: begin there, and come back to what was left out
         at = names.index(progress.current)

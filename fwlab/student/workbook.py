@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""answers.yml: a lab's workbook. Each question asks for a number that students derive from what they have measured.
+"""answers.yml: what a lab asks: the predictions of its page, and its workbook. Each answer is a number.
 
-The number is checked against the same derivation from the student's own run. There is a closed list of derivations,
-and no expression in YAML. A derivation works on costs: of a capacity or a rate of connections the instructions of one
+It is compared with what follows from the student's own run. There is a closed list of derivations, and no expression
+in YAML. A derivation works on costs: of a capacity or a rate of connections the instructions of one
 packet or connection, of a time the instructions that it takes. Other metrics are taken as they are.
 """
 
@@ -114,16 +114,14 @@ Derivation = Annotated[
 ]
 
 
-class Question(Strict):
-    """One question of the workbook.
+class Asked(Strict):
+    """A question whose answer follows from a run: one that the lab's page asks before the measurement.
 
     question  what is asked, with the unit
     from_runs  how the number is derived from the student's own run
     metric    of the figures that it is derived from
     class     the traffic class, for a metric that is measured by class
     unit      of the answer
-    hint      what to think of, for a wrong number
-    why       what the two sentences are to explain; they are kept for the instructor, not judged
     """
 
     id: Identifier
@@ -132,19 +130,34 @@ class Question(Strict):
     metric: MetricName = MAIN_METRIC
     traffic_class: str = Field(default="", alias="class")
     unit: str = ""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the answer is a share, from 0 to 1."""
+        return isinstance(self.from_runs, Figure) and METRICS[self.metric].unit == "ratio"
+
+
+class Question(Asked):
+    """One question of the workbook.
+
+    hint      what to think of, for a wrong number
+    why       what the two sentences are to explain; they are kept for the instructor, not judged
+    """
+
     hint: str
     why: str
 
 
-class Workbook(Strict):
-    """The questions in their order."""
+class Questions(Strict):
+    """The predictions, then the workbook, in their order."""
 
+    predictions: list[Asked] = Field(default_factory=list)
     questions: Annotated[list[Question], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _no_two_alike(self) -> "Workbook":
+    def _no_two_alike(self) -> "Questions":
         seen: set[str] = set()
-        for question in self.questions:
+        for question in [*self.predictions, *self.questions]:
             if question.id in seen:
                 raise ValueError(f"question {question.id} is declared twice")
             seen.add(question.id)
@@ -152,13 +165,24 @@ class Workbook(Strict):
 
 
 def workbook_of(project: Project, lab: Lab) -> list[Question]:
-    """The questions; none if the lab has no workbook. Raises BadInput naming the file and the question."""
+    """The workbook; empty if the lab has none. Raises BadInput naming the file and the question."""
+    found = _questions(project, lab)
+    return [] if found is None else found.questions
+
+
+def predictions_of(project: Project, lab: Lab) -> list[Asked]:
+    """What the lab's page asks before the measurement. Raises BadInput naming the file and the question."""
+    found = _questions(project, lab)
+    return [] if found is None else found.predictions
+
+
+def _questions(project: Project, lab: Lab) -> Questions | None:
     path = lab.folder / FILE
     if not path.exists():
-        return []
-    questions = read_yaml(project, path, Workbook, {"metrics": METRICS}).questions
+        return None
+    found = read_yaml(project, path, Questions, {"metrics": METRICS})
     where = display_path(project, path)
-    for question in questions:
+    for question in [*found.predictions, *found.questions]:
         try:
             cases = needed_cases(lab.whole, question)
         except ValueError as error:
@@ -169,10 +193,10 @@ def workbook_of(project: Project, lab: Lab) -> list[Question]:
             if question.metric not in (case.metric, *case.also):
                 message = f"{where}: question {question.id}: case {case.id} does not measure {question.metric}"
                 raise BadInput(message, f"fix {where}")
-    return questions
+    return found
 
 
-def needed_cases(lab: Lab, question: Question) -> list[Case]:
+def needed_cases(lab: Lab, question: Asked) -> list[Case]:
     """The cases whose figures the answer is derived from. Raises ValueError for a name that the lab does not have."""
     match question.from_runs:
         case Figure(case=case) | Cost(case=case):
@@ -242,7 +266,7 @@ _NS = 1e9
 Cases = Callable[[str], float]
 
 
-def derived(lab: Lab, question: Question, runs: Sequence[Run]) -> float:
+def derived(lab: Lab, question: Asked, runs: Sequence[Run]) -> float:
     """The number that these runs give.
 
     Raises BadInput, with the command that measures them, if they lack a case or its figure is in doubt.
@@ -282,7 +306,7 @@ def derived(lab: Lab, question: Question, runs: Sequence[Run]) -> float:
             return _crossing(lab, question, name, runs)
 
 
-def _display_factor(question: Question) -> float:
+def _display_factor(question: Asked) -> float:
     """The factor to the unit that reports show; a share stays between 0 and 1."""
     display = METRICS[question.metric].display
     return 1.0 if display.unit == "%" else display.factor
@@ -302,7 +326,7 @@ def _per_step(lab: Lab, step: Steps, cost: Cases) -> float:
     return (cost(high) - cost(low)) / (last - first)
 
 
-def _crossing(lab: Lab, question: Question, name: str, runs: Sequence[Run]) -> float:
+def _crossing(lab: Lab, question: Asked, name: str, runs: Sequence[Run]) -> float:
     curves = (curve for run in runs for curve in build_model(lab, run).curves.get(question.metric, ()))
     found = next((one for one in crossovers(lab, curves) if one.id == name), None)
     if found is None or found.value is None:
@@ -317,7 +341,7 @@ def _cost(median: float, metric: str) -> float:
     return median * _NS if unit == "s" else median
 
 
-def _median(case: str, question: Question, runs: Sequence[Run]) -> float | None:
+def _median(case: str, question: Asked, runs: Sequence[Run]) -> float | None:
     """The case's median; None if no run has one that can be relied on."""
     metric = METRICS[question.metric]
     for run in runs:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 
 from fwlab.checkout.project import Project
+from fwlab.host.environment import boot_timeout
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.images.boxes import built_boxes
@@ -169,4 +170,6 @@ class Machines:
             raise
         if process.returncode:
             tail = "\n".join(line for line in lines[-12:] if line)
-            raise CannotMeasure(f"`vagrant {' '.join(arguments)}` failed:\n{tail}", "fwlab doctor")
+            slow = any("Timed out while waiting for the machine to boot" in line for line in lines)
+            longer = f"export FWLAB_BOOT_TIMEOUT={6 * boot_timeout()}, then the same command again"
+            raise CannotMeasure(f"`vagrant {' '.join(arguments)}` failed:\n{tail}", longer if slow else "fwlab doctor")

@@ -9,6 +9,13 @@ require "fileutils"
 require "json"
 require "open3"
 
+# Vagrant cannot join a path with other letters than ASCII's to its own texts where the locale is C, or one that the host
+# does not have. Python reads such paths as UTF-8 in any locale.
+unless Encoding.default_external == Encoding::UTF_8 || [Dir.pwd, Dir.home, __dir__].all?(&:ascii_only?) ||
+       ENV["LC_ALL"] == "C.UTF-8"
+  exec({ "LC_ALL" => "C.UTF-8" }, "vagrant", *ARGV)
+end
+
 module FirewallLab
   # An error that the user can fix: what is wrong, and the next command. Vagrant prints it without a backtrace.
   # `status_code`: Vagrant's exit code, as in fwlab/model/errors.py.
@@ -70,6 +77,9 @@ module FirewallLab
 
     # By name, which is a string.
     def machines = @machines ||= @data.fetch(:machines).transform_keys(&:to_s)
+
+    # The machines that Vagrant has made; without any, no names, which mean all of them.
+    def made(data) = machines.keys.select { |name| data.join("machines", name, "libvirt", "id").exist? }
 
     # Does what these machines need before they start, once in a process. Raises Problem.
     def prepare(names, restart: false)
@@ -154,9 +164,15 @@ module FirewallLab
     # These would end what a session measures.
     ENDING = %w[halt destroy reload suspend snapshot].freeze
 
-    # `vagrant up` alone would start no machine, and not say which labs there are.
+    # Without a name, these would do nothing and not say which labs there are.
+    NAMED = %w[up ssh].freeze
+
     def parse_options(*)
-      super.tap { |words| raise known("vagrant up needs the name of a lab") if words&.empty? && fwlab_command == "up" }
+      super.tap do |words|
+        next unless words&.empty? && NAMED.include?(fwlab_command)
+
+        raise known("vagrant #{fwlab_command} needs the name of a lab")
+      end
     end
 
     def with_target_vms(names = nil, options = nil, &block)
@@ -165,6 +181,7 @@ module FirewallLab
       warning = Versions.warning(Vagrant::VERSION, Versions.provider)
       @env.ui.warn(warning) if warning && fwlab_command == "up"
       names = Array(names).flat_map { |name| expand(name.to_s) }
+      names = plan.made(@env.local_data_path) if names.empty? && ENDING.include?(fwlab_command)
       refuse_while_measured(plan, names) if ENDING.include?(fwlab_command)
       if %w[up reload].include?(fwlab_command)
         plan.prepare(names & plan.machines.keys, restart: fwlab_command == "reload")

@@ -43,6 +43,7 @@ PLACEHOLDERS = {
     "TRAFFIC": "attack",
     "CASE": "raw-drop",
     "EXERCISE": "ex1-one-host",
+    "QUESTION": "ex1",
     "NUMBER": "250000",
     "N": "10",
     "DIR": "submissions",

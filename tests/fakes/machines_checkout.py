@@ -89,6 +89,9 @@ def made(checkout: Path, lab: str, links: dict[str, str], box: str = "fwlab-dut-
 
 
 def build(checkout: Path, *images: str) -> None:
-    """List these images as built."""
+    """List these images as built. Vagrant has them in the home that `environment` gives it."""
     (checkout / ".fwlab").mkdir(exist_ok=True)
-    (checkout / ".fwlab/images.json").write_text(json.dumps({image: {"box": f"fwlab-{image}-0"} for image in images}))
+    boxes = {image: {"box": f"fwlab-{image}-0", "path": str(checkout / f"cache/{image}.box")} for image in images}
+    (checkout / ".fwlab/images.json").write_text(json.dumps(boxes))
+    for box in boxes.values():
+        (checkout / "vagrant-home/boxes" / box["box"]).mkdir(parents=True, exist_ok=True)

@@ -34,12 +34,15 @@ def test_numbers_are_judged_anew_and_reasons_kept(tmp_path: Path) -> None:
         "packet": {"value": 1.0, "right": True, "why": "=HYPERLINK(1)"},
     }
     done = {"ex1-one-host": {"predicted": 250000.0, "why": "It drops early."}}
-    hand_in(tmp_path, "ada", {"lab": LAB.id, "answers": answers, "exercises": done})
+    made = {"tools": {"value": 0.5, "measured": 3.6}, "set": {"value": 0.9, "late": True}}
+    hand_in(tmp_path, "ada", {"lab": LAB.id, "answers": answers, "predictions": made, "exercises": done})
     found = {row["question"]: row for row in rows(tmp_path)}
     assert list(found["rule"]) == list(WORKBOOK_COLUMNS)
     assert list(found["rule"].values()) == ["ada", "rule", "17", "yes", "2", "One comparison."]
     assert (found["packet"]["agrees"], found["packet"]["why"]) == ("no", "'=HYPERLINK(1)"), "no word of the file counts"
     assert list(found["half"].values()) == ["ada", "half", "", "", "0", ""]
+    assert list(found["tools"].values()) == ["ada", "tools", "0.5", "", "", ""]
+    assert list(found["set"].values()) == ["ada", "set", "0.9", "", "", "predicted after the measurement"]
     assert list(found["ex1-one-host"].values()) == ["ada", "ex1-one-host", "250000", "", "0", "It drops early."]
 
 
@@ -53,7 +56,7 @@ def test_a_missing_or_damaged_file_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "fay").mkdir()
     (tmp_path / "fay" / "progress.yml").symlink_to("../dan/progress.yml")
     found = rows(tmp_path)
-    assert sum(row["who"] == "ada" for row in found) == 7 + len(LAB.exercises)
+    assert sum(row["who"] == "ada" for row in found) == 7 + 7 + len(LAB.exercises)
     assert [row["why"][:11] for row in found if row["who"] in ("bob", "cleo")] == ["unreadable:"] * 2
     assert [row["why"] for row in found if row["who"] in ("eve", "fay")] == ["unreadable: a link"] * 2
     assert [(row["who"], row["agrees"]) for row in found if row["answer"]] == [("dan", "yes")]

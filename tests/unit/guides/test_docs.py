@@ -20,6 +20,7 @@ from fwlab.cli.pytest_plugin import pytest_addoption
 from fwlab.images.boxes import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
+from fwlab.student.workbook import predictions_of, workbook_of
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
@@ -157,6 +158,9 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab = lab_of(lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
+    asked = values.get("question")
+    if asked not in (None, *(one.id for one in (*predictions_of(PROJECT, lab), *workbook_of(PROJECT, lab)))):
+        chosen_exercises(lab, asked)
     assert "name" not in values or choose_held(lab, values["name"])
     assert values.get("traffic") is None or values["traffic"] in lab.traffic
 

@@ -2,7 +2,6 @@
 """Content keys, the cache that uses only what it verified, and the list of a checkout's boxes."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from fwlab.checkout.project import Project
 from fwlab.cli import doctor
 from fwlab.images import boxes
-from fwlab.images.boxes import IMAGES, LINUX_IMAGES, BuildError, content_key, kernels_of_boxes, outdated, remove_old
+from fwlab.images.boxes import IMAGES, LINUX_IMAGES, BuildError, content_key, kernels_of_boxes, outdated
 from fwlab.images.build import FULL, Builder
 from fwlab.images.programs import Subprocesses
 from fwlab.images.sources import CloudImage, PublishedFile, Tarball
@@ -148,35 +147,6 @@ def test_a_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> 
 
 
 # ---- the list ----------------------------------------------------------------------------------------------------
-
-GENERATIONS = ("000000000001", "000000000002", "000000000003")
-
-
-def generations(paths: list[Path]) -> set[str]:
-    return {path.name.split(".")[0].split("-")[-1] for path in paths}
-
-
-def test_of_each_image_two_generations_stay_and_those_in_use(tmp_path: Path) -> None:
-    cache, vagrants = tmp_path / "cache", tmp_path / "boxes"
-    for age, key in enumerate(GENERATIONS):
-        for image in ("sink", "dut-linux"):
-            made = cache / f"boxes/{image}-{key}.box"
-            folders = (cache / f"bases/{image}-{key}", vagrants / f"fwlab-{image}-{key}")
-            for folder in (made.parent, *folders):
-                folder.mkdir(parents=True, exist_ok=True)
-            made.touch()
-            made.with_name(f"{made.name}.json").touch()
-            for path in (made, *folders):
-                os.utime(path, (age, age))
-    (vagrants / "somebody-elses").mkdir()
-    first = GENERATIONS[0]
-    remove_old(
-        cache, vagrants, {"sink": {"box": f"fwlab-sink-{first}", "path": str(cache / f"boxes/sink-{first}.box")}}
-    )
-    assert generations([*cache.glob("boxes/dut-linux-*"), *vagrants.glob("fwlab-dut-*")]) == set(GENERATIONS[1:])
-    assert generations([*cache.glob("boxes/sink-*"), *vagrants.glob("fwlab-sink-*")]) == {first, GENERATIONS[2]}
-    assert generations(list(cache.glob("bases/*"))) == set(GENERATIONS[1:])
-    assert (vagrants / "somebody-elses").is_dir()
 
 
 def test_a_box_of_other_files_is_outdated(checkout: Path) -> None:

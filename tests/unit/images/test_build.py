@@ -20,7 +20,8 @@ from fwlab.host.kvm_probe import KvmAnswer, other_architecture
 from fwlab.images import build, programs
 from fwlab.images.__main__ import add_to_vagrant
 from fwlab.images.boxes import IMAGES, BuildError, publish
-from fwlab.images.build import BASE_DISK, CLOUD, FULL, Builder
+from fwlab.images.build import CLOUD, FULL, Builder
+from fwlab.images.disk_use import BASE_DISK
 from fwlab.images.freebsd import FreebsdImage
 from fwlab.images.programs import PackerTools, Subprocesses
 from fwlab.images.sources import CloudImage
@@ -39,16 +40,36 @@ def builder(cache: Path, root: Path = ROOT, **fields: object) -> Builder:
 
 @pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize("kernel", ["", "vmlinuz"])
-def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
+def test_what_packer_reads_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, kernel: str) -> None:
+    """In a folder whose name HCL would take for an expression. `validate` takes what `build` takes."""
     program("packer")
-    key, disk = tmp_path / "key", tmp_path / "disk.raw"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    disk.touch()
-    given = {"image": image, "kernel": kernel, "ssh_key": key, "base": disk, "work": tmp_path, "provision": PACKER}
-    words = [word for name, value in given.items() for word in ("-var", f"{name}={value}")]
+    folder = tmp_path / "Ü ${1 + 1} %{x}"
+    base = {"base": str(PACKER / "build"), "kernel": kernel, "accelerator": "tcg"}
+    monkeypatch.setattr(PackerTools, "require", lambda *_: None)
+    monkeypatch.setattr(Builder, "_base_values", lambda *_: base)
+    monkeypatch.setattr(Builder, "_staged", lambda *_: PACKER)
+    run = Subprocesses.run
+    monkeypatch.setattr(Subprocesses, "run", lambda *words: None if words[1][0] == "make" else run(*words))
+    freebsd = FreebsdImage("/x", "0" * 64) if image == "dut-freebsd" else None
+    found = builder(tmp_path / "cache", freebsd=freebsd)
+    command = found.prepare(image, folder)
+    assert command[:2] == ["packer", "build"]
+    assert (folder / "seed.iso").stat().st_size > 0
+    words = [word for word in command[2:] if word != "-color=false"]
     env = {**os.environ, "CHECKPOINT_DISABLE": "1"}
-    done = subprocess.run(["packer", "validate", *words, PACKER], capture_output=True, text=True, env=env)
+    done = subprocess.run(["packer", "validate", *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("version", "names_plugins"), [("v1.6.6", False), ("v1.7.0", True), ("v1.11.2", True)])
+def test_a_packer_with_its_plugins_built_in_does_not_read_their_names(
+    folder: Path, tmp_path: Path, version: str, names_plugins: bool
+) -> None:
+    script(folder, "packer", f"echo Packer {version}")
+    found = PackerTools().templates(PACKER, tmp_path)
+    assert (found == PACKER) is names_plugins
+    assert (found / "plugins.pkr.hcl").exists() is names_plugins
+    assert {path.name for path in found.glob("*.pkr.hcl")} >= {"build.pkr.hcl", "sources.pkr.hcl", "variables.pkr.hcl"}
 
 
 # ---- programs -----------------------------------------------------------------------------------------------------
@@ -113,7 +134,7 @@ def test_plugins_that_cannot_be_had_are_an_error_each_time(folder: Path) -> None
     for _ in range(2):
         with pytest.raises(BuildError, match="Packer's plugins are missing: no route") as refused:
             tools.require(PACKER)
-    assert f"packer init {PACKER / 'plugins'}" in refused.value.hint
+    assert f"packer init {PACKER}'" in refused.value.hint
     assert "packer plugins install --path" in refused.value.hint
 
 
@@ -408,3 +429,31 @@ def test_packer_build_runs_this_checkouts_package(tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=where, capture_output=True, text=True, check=False)
     words = ["--checkout", str(tmp_path), "--no-vagrant", "sink"]
     assert done.stdout == f"this one {words}\n", done.stderr
+
+
+def test_a_second_interrupt_does_not_cut_the_clearing_up_short(tmp_path: Path) -> None:
+    """packer/build, with a builder that waits; what it started does not end on SIGINT."""
+    script = (
+        "import os, pathlib, signal, sys, threading, time\n"
+        "from fwlab.images import __main__ as command, programs\n"
+        "log, clearing, stop_all = pathlib.Path(sys.argv.pop(1)), [], programs.Subprocesses.stop_all\n"
+        "programs.Subprocesses.stop_all = lambda self: (clearing.append(1), stop_all(self, 1.0))\n"
+        "def twice():\n"
+        "    while not log.exists(): time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    while not clearing: time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def build(project, named, lab, running, pool, vagrant):\n"
+        "    sleeper = 'trap \"\" INT; sleep 600 & wait'\n"
+        "    threading.Thread(target=twice, daemon=True).start()\n"
+        "    running.run(['sh', '-c', sleeper], log, 'sleeper')\n"
+        "command._build = build\n"
+        "sys.exit(command.main())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_CACHE": str(tmp_path)}
+    words = [sys.executable, "-c", script, tmp_path / "log", "--checkout", str(ROOT)]
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=100)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        130,
+        ["packer/build: interrupted; nothing half-built was kept", "  next: run it again to go on"],
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every question of the labs' workbooks can be answered from the published run, as a report shows it."""
+"""Every question of the labs' workbooks and pages can be answered from the published run, as a report shows it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
+from fwlab.measure.plan import exercise_id
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.results import Run
 from fwlab.student import workbook
-from fwlab.student.hints import hints_of
-from fwlab.student.workbook import WITHIN, derived, needed_cases, workbook_of
+from fwlab.student.hints import EXPLAINED, explanation, hints_of
+from fwlab.student.workbook import WITHIN, derived, needed_cases, predictions_of, workbook_of
 from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, lab_named
 
@@ -33,6 +34,8 @@ def test_the_workbook_and_hints_of_the_template_load_in_a_copy(tmp_path: Path) -
     project = Project(tmp_path)
     lab = load_lab(project, "lab99-example")
     assert [asked.id for asked in workbook_of(project, lab)] == ["packet", "rule"]
+    assert [asked.id for asked in predictions_of(project, lab)] == ["half"]
+    assert explanation(lab, "half").startswith("Sixteen rules")
     assert list(hints_of(project, lab)) == [exercise.id for exercise in lab.exercises]
 
 
@@ -64,3 +67,37 @@ def test_no_answer_is_another_one_by_chance(name: str) -> None:
     values = [derived(lab, asked, runs) for asked in workbook_of(PROJECT, lab)]
     assert all(abs(value) > 1e-3 for value in values)
     assert len({f"{value:.3g}" for value in values}) == len(values)
+
+
+@pytest.mark.parametrize("name", WITH_WORKBOOK)
+def test_every_question_of_a_page_follows_from_the_published_run_and_is_explained(name: str) -> None:
+    lab, runs = published(name)
+    asked = predictions_of(PROJECT, lab)
+    assert asked
+    assert all(abs(derived(lab, one, runs)) < 1e7 for one in asked)
+    assert all(len(explanation(lab, one.id)) > 50 for one in asked)
+    sections = re.findall(r"^## (.+)$", (lab.folder / EXPLAINED).read_text(), re.MULTILINE)
+    assert sections == [one.id for one in asked], "a section for each, and no other"
+
+
+@pytest.mark.parametrize("name", WITH_WORKBOOK)
+def test_a_page_asks_each_question_once(name: str) -> None:
+    lab = lab_named(name)
+    page = (lab.folder / "README.md").read_text()
+    listed = re.findall(r"^- `([a-z0-9-]+)`: .*\?", page.replace("\n  ", " "), re.MULTILINE)
+    assert listed == [one.id for one in predictions_of(PROJECT, lab)]
+
+
+@pytest.mark.parametrize("name", WITH_WORKBOOK)
+def test_a_question_is_no_exercise(name: str) -> None:
+    lab = lab_named(name)
+    known = [one.id for one in (*predictions_of(PROJECT, lab), *workbook_of(PROJECT, lab))]
+    assert not [one for one in known if lab.whole.exercise(exercise_id(lab, one))]
+
+
+@pytest.mark.parametrize("name", WITH_WORKBOOK)
+def test_an_explanation_can_be_read_in_a_terminal(name: str) -> None:
+    """Without tables, blocks and targets of links."""
+    lab = lab_named(name)
+    for one in predictions_of(PROJECT, lab):
+        assert not re.search(r"<|^\||```|\]\(", explanation(lab, one.id), re.MULTILINE), one.id

@@ -25,6 +25,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset, systems_in
+from fwlab.student.workbook import predictions_of
 from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
 TEMPLATE = "_template"
@@ -282,7 +283,7 @@ def test_guide_commands_name_existing_items(name: str) -> None:
         assert words[:1] == [lab.id], rest
         cases = {*lab.cases, *(sweep.id for sweep in lab.sweeps), *(part.id for part in lab.parts)}
         known = {"run": cases, "check": {e.id for e in lab.exercises}}
-        known["predict"] = known["check"]
+        known["predict"] = known["check"] | {one.id for one in predictions_of(PROJECT, lab)}
         for word in words[1:]:
             if re.fullmatch(r"[A-Z]+|\d+", word):
                 continue

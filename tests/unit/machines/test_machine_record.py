@@ -54,6 +54,7 @@ class Checkout:
         virsh.write_text(f'#!/bin/sh\nfor name; do :; done\nexec cat "{self.defined}/${{name#{prefix}}}"\n')
         virsh.chmod(0o755)
         monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
+        monkeypatch.setenv("FWLAB_CACHE", str(root / "cache"))
 
     def update(self, *roles: str) -> None:
         for role in roles:
@@ -92,17 +93,25 @@ def test_a_dut_by_the_hosts_clock_is_the_real_testbed(checkout: Checkout, nothin
     assert (made.testbed, made.recorded, made.accelerator, made.link) == ("real", "real", "kvm", "virtio")
 
 
-def test_destroyed_machines_leave_the_record(checkout: Checkout, nothing_runs: None) -> None:
+def test_destroyed_machines_leave_the_record_and_their_seeds_go(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator")
+    seeds = [checkout.plan.machine(name).seed for name in (LAB, f"{LAB}-generator")]
+    seeds[0].parent.mkdir(parents=True)
+    for seed in seeds:
+        seed.touch()
+        seed.with_suffix(".sha256").touch()
     checkout.update("dut", "generator")
+    assert all(seed.exists() for seed in seeds)
     (checkout.defined / LAB).unlink()
     checkout.update("dut")
+    assert sorted(path.stem for path in seeds[0].parent.iterdir()) == [f"{LAB}-generator"] * 2
     assert list(json.loads(checkout.path.read_text())["machines"]) == ["generator"]
     assert machines_made(Project(checkout.root), TOPOLOGY, 3, LAB) is None
     (checkout.defined / f"{LAB}-generator").unlink()
     checkout.update("generator")
     assert not checkout.path.exists()
+    assert not seeds[0].parent.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"machines": 7}'])
@@ -128,7 +137,6 @@ def test_a_new_machine_is_recorded_whether_it_continues_or_boots(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(checkout.root)
-    monkeypatch.setenv("FWLAB_CACHE", str(checkout.root / "cache"))
     checkout.define(LAB, clock=CLOCK)
     assert main(["restore", LAB, "box-of-dut"]) == 0
     said = json.loads(capsys.readouterr().out)

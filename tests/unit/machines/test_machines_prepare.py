@@ -110,6 +110,24 @@ def test_a_new_machine_needs_the_box_of_these_files(here: Prepared, monkeypatch:
 
 
 @makes_cds
+def test_a_new_machine_needs_a_box_that_vagrant_has(here: Prepared) -> None:
+    """Another checkout removes old boxes; one that is used here becomes the newest of its image."""
+    cached = here.root / "cache/sink.box"
+    cached.parent.mkdir()
+    cached.touch()
+    os.utime(cached, (0, 0))
+    here.prepare()
+    assert cached.stat().st_mtime > 0
+    (here.root / "vagrant-home/boxes/fwlab-sink-0").rmdir()
+    with pytest.raises(BadInput, match="Vagrant does not have the boxes fwlab-sink-0") as error:
+        here.prepare()
+    assert error.value.hint == f"packer/build --lab {LAB}"
+    for machine in MACHINES.values():
+        here.known_to_vagrant(machine)
+    here.prepare()
+
+
+@makes_cds
 def test_only_machines_that_start_need_memory(here: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.host.memory.memory_left", lambda: Room(1200, 2048))
     for machine in MACHINES.values():

@@ -47,8 +47,12 @@ def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
 
 
 def test_a_labs_name_means_its_machines(checkout: Path) -> None:
-    """In one process; what a command does with a machine is left out."""
-    commands = ["suspend", "resume", "provision", "halt", "snapshot save LAB one", "snapshot list", "port"]
+    """In one process; what a command does with a machine is left out. Without a name, those that exist are halted."""
+    running(checkout)
+    made = checkout / ".vagrant/machines/lab11-sriov-sink/libvirt/id"
+    made.parent.mkdir(parents=True)
+    made.write_text("0")
+    commands = ["suspend", "resume", "provision", "halt", "snapshot save LAB one", "snapshot list", "port", "halt ALL"]
     found = shown(
         checkout,
         f"""
@@ -58,15 +62,17 @@ def test_a_labs_name_means_its_machines(checkout: Path) -> None:
             super(*words, **options) {{ |machine, *| names << machine.name.to_s }}
           end
         end)
-        {json.dumps([command if "LAB" in command else f"{command} LAB" for command in commands])}.map do |command|
+        {json.dumps([one if one.split()[-1] in ("one", "ALL") else f"{one} LAB" for one in commands])}.map do |command|
           names.clear
-          environment.cli(*command.sub("LAB", "{LAB}").split)
+          environment.cli(*command.sub("LAB", "{LAB}").sub("ALL", "").split)
           names.sort
         end
         """,
     )
     assert dict(zip(commands, found, strict=True)) == {
-        command: [LAB] if command == "port" else sorted(MACHINES.values()) for command in commands
+        **dict.fromkeys(commands, sorted(MACHINES.values())),
+        "port": [LAB],
+        "halt ALL": ["lab11-sriov-sink"],
     }
 
 
@@ -91,6 +97,16 @@ def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_pa
     done = vagrant(checkout, "ssh-config", "0123456", cwd=tmp_path)
     assert f"Host {LAB}\n  HostName 127.0.0.1\n" in done.stdout, done.stderr
     assert f"Port {FIRST_PORT + 1}\n" in done.stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("locale", ["C", "xx_XX.UTF-8"])
+def test_a_path_may_be_written_in_any_script(tmp_path: Path, locale: str) -> None:
+    """Also in a locale that the host does not have."""
+    there = small_checkout(tmp_path / "Übung mit Räumen/firewall lab")
+    running(there)
+    done = vagrant(there, "ssh-config", LAB, LC_ALL=locale)
+    assert (done.returncode, f'IdentityFile "{there}' in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 # ---- errors ------------------------------------------------------------------------------------------------------
@@ -118,6 +134,7 @@ def test_errors_are_one_message_with_a_hint(
     ("command", "message"),
     [
         ("up", "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
+        ("ssh", "vagrant ssh needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
         ("ssh lab99-no", "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
         ("up lab11-sriow", "next: vagrant up lab11-sriov"),
     ],
@@ -201,7 +218,7 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
           restored: steps_if.(true),
           booted: steps_if.(false),
           provider: FirewallLab::Versions.provider[/^[0-9.]+$/],
-          errors: ["up", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
+          errors: ["up", "ssh", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
           warnings: ["0.11.2", "0.99.0", "0.10.8"].to_h {{ |version| [version, warning.(version)] }}
         }}
         """,

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
+from fwlab.cli.main import report
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
@@ -269,3 +270,9 @@ class TestWriting:
             write_atomically(path, "new")
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
         assert path.read_text() == "old"
+
+    def test_what_cannot_be_written_is_printed(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "reports").touch()
+        with pytest.raises(FwlabError, match="cannot be written"):
+            report(build_model(LAB, RUN), tmp_path / "reports", None)
+        assert "Raw drop" in capsys.readouterr().out

@@ -201,6 +201,8 @@ def test_numbers_as_people_type_them(text: str, value: float | None) -> None:
 def test_a_number_in_another_unit_is_noticed(door: Door, checkout: Path) -> None:
     assert "did you mean 280k?" in door("predict", LAB, EX1, "280")[1]
     assert "did you mean" not in door("predict", LAB, EX1, "280k")[1]
+    code, _, complaint = door("predict", LAB, EX1, "19%")
+    assert (code, "the question asks for pps, a number above 1 (got 0.19)" in complaint) == (EXIT_USAGE, True)
     path = checkout / "labs" / LAB / "lab.yml"
     path.write_text(
         re.sub(r"predict: .*", "predict: { metric: delivered, class: attacker, question: '?' }", path.read_text())

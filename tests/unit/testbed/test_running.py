@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,28 @@ ALL, UP = ("generator", "dut", "sink"), f"vagrant up {LAB}"
 )
 def test_machines_run_or_are_started(made: Made, states: dict[str, str], running: bool) -> None:
     assert made(states).running() is running
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            "Timed out while waiting for the machine to boot.",
+            "export FWLAB_BOOT_TIMEOUT=1800, then the same command again",
+        ),
+        ("No space left on device", "fwlab doctor"),
+    ],
+)
+def test_a_host_that_is_too_slow_is_given_time(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, hint: str
+) -> None:
+    (tmp_path / "vagrant").write_text(f"#!/bin/sh\necho '{said}'; exit 1\n")
+    (tmp_path / "vagrant").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("FWLAB_BOOT_TIMEOUT", raising=False)
+    with pytest.raises(CannotMeasure, match=said) as found:
+        made({}).destroy(lambda line: None)
+    assert found.value.hint == hint
 
 
 @pytest.mark.parametrize(
