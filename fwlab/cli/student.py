@@ -38,7 +38,7 @@ from fwlab.model.declared import Value
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable
-from fwlab.report.formatting import NOTHING, check_words, digits, percent, quantity, ratio
+from fwlab.report.formatting import NOTHING, check_words, digits, percent, quantity, ratio, trimmed
 from fwlab.student.hints import explanation, hints_of, published_figure, shortened, solution
 from fwlab.student.measured import case_runs
 from fwlab.student.progress import (
@@ -360,9 +360,9 @@ def predict_command(
     if question is None:
         _list_predictions(found, asked)
         return
-    chosen = next((one for one in asked if one.id == question), None)
-    if chosen is not None:
-        _predict_page(project, found, chosen, value)
+    place = next((place for place, one in enumerate(asked) if one.id == question), None)
+    if place is not None:
+        _predict_page(project, found, _with_what_it_continues(asked, place), value)
         return
     if found.whole.exercise(exercise_id(found, question)) is None and asked:
         known = ", ".join([one.id for one in asked] + [one.id for one in found.whole.exercises])
@@ -379,6 +379,12 @@ def _list_predictions(lab: Lab, asked: list[Asked]) -> None:
         out.print(Padding(Text(one.question.strip()), (0, 0, 0, 4)))
 
 
+def _with_what_it_continues(asked: list[Asked], place: int) -> list[Asked]:
+    """The question, after those that an "And …?" belongs to."""
+    first = next(at for at in range(place, -1, -1) if at == 0 or not asked[at].question.startswith("And "))
+    return asked[first : place + 1]
+
+
 def _prediction_state(asked: Asked, made: Prediction | None) -> str:
     if made is None:
         return "open"
@@ -387,11 +393,12 @@ def _prediction_state(asked: Asked, made: Prediction | None) -> str:
 
 
 def _amount(value: float, asked: Asked) -> str:
-    return percent(value) if asked.is_share else f"{digits(value)} {asked.unit}".rstrip()
+    return percent(value) if asked.is_share else f"{trimmed(digits(value))} {asked.unit}".rstrip()
 
 
-def _predict_page(project: Project, lab: Lab, asked: Asked, value: float | None) -> None:
-    """Record a prediction of a question of the page; or compare and explain, once it is made and measured."""
+def _predict_page(project: Project, lab: Lab, questions: list[Asked], value: float | None) -> None:
+    """Record a prediction of the last of these questions; or compare and explain, once it is made and measured."""
+    asked = questions[-1]
     made = read_progress(lab).predictions.get(asked.id)
     runs, measured, lacking = case_runs(project, lab), None, ""
     try:
@@ -399,7 +406,8 @@ def _predict_page(project: Project, lab: Lab, asked: Asked, value: float | None)
     except BadInput as error:
         lacking = error.hint
     if value is None and made is None:
-        plain(out, asked.question.strip())
+        for one in questions:
+            plain(out, one.question.strip())
         return
     if value is not None:
         if made is not None and (made.measured is not None or measured is not None):
@@ -407,7 +415,8 @@ def _predict_page(project: Project, lab: Lab, asked: Asked, value: float | None)
             raise BadInput(message, f"fwlab predict {lab.id} {asked.id}")
         _reject_prediction(lab, asked, value)
         made = Prediction(value=value, late=measured is not None)
-        plain(out, f"{asked.id}: you predict {_amount(value, asked)}")
+        late = ", after it was measured" if made.late else ""
+        plain(out, f"{asked.id}: you predict {_amount(value, asked)}{late}")
     assert made is not None  # noqa: S101 - there was one, or there is a value
     if measured is not None and made.measured is None:
         made = made.model_copy(update={"measured": measured})

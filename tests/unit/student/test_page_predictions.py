@@ -66,7 +66,9 @@ def test_a_prediction_after_the_measurement_is_marked(door: Door, checkout: Path
     _, _, said = measure(door)
     assert f"not predicted yet: packet: fwlab predict {LAB}\n" in said
     assert door("predict", LAB, "packet")[1] == "How much?\n", "not told"
-    assert "It costs 17" in door("predict", LAB, "packet", "3333")[1]
+    told = door("predict", LAB, "packet", "3333")[1]
+    assert told.startswith("packet: you predict 3333 ns, after it was measured\n")
+    assert "It costs 17" in told
     assert made(checkout).late
     assert "predicted 3333 ns, after it was measured" in door("predict", LAB)[1]
     assert door("predict", LAB, "packet", "1")[0] == EXIT_USAGE
@@ -89,6 +91,15 @@ def test_status_leads_to_the_page_until_an_exercise_was_tried(door: Door, sessio
     assert "packet" not in json.loads(door("status", LAB, "--json")[1])["next"]
     door("predict", LAB, "packet", "5")
     assert json.loads(door("status", LAB, "--json")[1])["predictions"] == {"packet": 5}
+
+
+def test_a_question_is_printed_with_what_it_continues(door: Door, checkout: Path) -> None:
+    more = [ASKED, {**ASKED, "id": "b", "question": "And then?"}, {**ASKED, "id": "c", "question": "And so?"}]
+    path = checkout / "labs" / LAB / "answers.yml"
+    path.write_text(yaml.safe_dump({"predictions": more, "questions": [WORKBOOK]}))
+    assert door("predict", LAB, "c")[1] == "How much?\nAnd then?\nAnd so?\n"
+    assert door("predict", LAB, "b")[1] == "How much?\nAnd then?\n"
+    assert door("predict", LAB, "b", "2.50")[1].startswith("b: you predict 2.5 ns\n")
 
 
 @pytest.mark.parametrize(
