@@ -2,28 +2,27 @@
 """The fixtures of an instructor's and of a lab's own tests, which run on a worker (own_tests.py).
 
 Importing this module into a conftest.py makes it a plugin of the pytest that runs them. What they may ask about is in a
-file of facts; the nodes are reached by SSH.
+file of facts; the nodes are reached by SSH. Each work has a pytest of its own, so what takes long to import stands in
+the fixture that needs it.
 """
+
+from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import testinfra
-from testinfra.host import Host
 
-from fwlab.checkout.project import Project
 from fwlab.grading.options import MEASURES
-from fwlab.judge.statistics import figure
-from fwlab.measure.labs import load_lab
-from fwlab.metrics.delivery import DELIVERED
-from fwlab.metrics.registry import METRICS
-from fwlab.model.lab import Lab
-from fwlab.model.metric import MAIN_METRIC
-from fwlab.model.results import Measured, Run
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+    from fwlab.model.lab import Lab
+    from fwlab.model.results import Measured, Run
 
 #: A test that asks for one of these is run for each submission, while its ruleset is on the DUT.
 OF_SUBMISSION = {"submission", "ruleset", "delivered", "record"}
@@ -72,12 +71,17 @@ def host(dut: Host) -> Host:
 @pytest.fixture(scope="session")
 def lab(facts: dict[str, Any]) -> Lab:
     """The lab, as it is declared."""
+    from fwlab.checkout.project import Project
+    from fwlab.measure.labs import load_lab
+
     return load_lab(Project(Path(facts["project"])), facts["lab"])
 
 
 @pytest.fixture(scope="session")
 def run(facts: dict[str, Any]) -> Run:
     """The session's run: testbed, DUT and the cases that were measured."""
+    from fwlab.model.results import Run
+
     return Run.model_validate(facts["run"])
 
 
@@ -96,6 +100,8 @@ def ruleset(submission: Submission) -> dict[str, str]:
 @pytest.fixture
 def record(facts: dict[str, Any]) -> Measured:
     """What was measured with the submission: every trial."""
+    from fwlab.model.results import Measured
+
     return Measured.model_validate(facts["measured"])
 
 
@@ -103,6 +109,10 @@ def record(facts: dict[str, Any]) -> Measured:
 def capacity(run: Run, facts: dict[str, Any]) -> Callable[..., float]:
     """capacity("case"): packets per busy second of a case that the test's mark `measures` names; capacity(): of the
     submission."""
+    from fwlab.judge.statistics import figure
+    from fwlab.metrics.registry import METRICS
+    from fwlab.model.metric import MAIN_METRIC
+    from fwlab.model.results import Measured
 
     def found(case: str | None = None) -> float:
         measured = run.case(case) if case is not None else Measured.model_validate(facts["measured"])
@@ -119,6 +129,8 @@ def capacity(run: Run, facts: dict[str, Any]) -> Callable[..., float]:
 @pytest.fixture
 def delivered(record: Measured, run: Run) -> Callable[[str], float]:
     """delivered("class"): the share of this class's packets that arrived, from 0 to 1."""
+    from fwlab.judge.statistics import figure
+    from fwlab.metrics.delivery import DELIVERED
 
     def found(traffic_class: str) -> float:
         known = figure(record, DELIVERED, run.testbed, traffic_class)
@@ -135,6 +147,8 @@ def _facts(config: pytest.Config) -> dict[str, Any]:
 
 
 def _host(facts: dict[str, Any], role: str) -> Host:
+    import testinfra
+
     return testinfra.get_host(f"ssh://{role}", ssh_config=facts["ssh_config"], sudo=True)
 
 

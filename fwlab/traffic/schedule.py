@@ -7,6 +7,7 @@ is in the same queue once per millisecond. The published results depend on it: w
 with several streams would have another order.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -33,39 +34,47 @@ class _Queue:
             self.push(item)
 
     def push(self, item: int) -> None:
-        self.items.append(item)
-        self._rise(len(self.items) - 1, item)
+        items, times = self.items, self.times
+        hole = len(items)
+        items.append(item)
+        while hole > 0 and times[items[(hole - 1) // 2]] > times[item]:
+            items[hole] = items[(hole - 1) // 2]
+            hole = (hole - 1) // 2
+        items[hole] = item
 
     def pop(self) -> int:
+        self.put_off(math.inf)
+        return self.items.pop()
+
+    def put_off(self, time: float) -> None:
+        """Pop the first event and push it again, due at this time. In one loop, because every frame needs it."""
         items, times = self.items, self.times
-        top, last = items[0], items.pop()
-        size = len(items)
-        if not size:
-            return top
-        hole, child = 0, 0
-        while child < (size - 1) // 2:
-            child = 2 * (child + 1)
-            if times[items[child]] > times[items[child - 1]]:
+        top, size = items[0], len(items) - 1
+        last = items[size]
+        hole, child, inner = 0, 0, (size - 1) // 2
+        while child < inner:
+            child = 2 * child + 2
+            item = items[child]
+            if times[item] > times[items[child - 1]]:
                 child -= 1
-            items[hole] = items[child]
+                item = items[child]
+            items[hole] = item
             hole = child
-        if size % 2 == 0 and child == (size - 2) // 2:
+        if not size & 1 and child == (size - 2) // 2:
             child = 2 * child + 1
             items[hole] = items[child]
             hole = child
-        self._rise(hole, last)
-        return top
-
-    def _rise(self, hole: int, item: int) -> None:
-        items, times = self.items, self.times
-        time = times[item]
-        while hole > 0:
-            parent = (hole - 1) // 2
-            if not times[items[parent]] > time:
-                break
-            items[hole] = items[parent]
-            hole = parent
-        items[hole] = item
+        times[top] = time
+        for start, item in ((hole, last), (size, top)):
+            hole, due = start, times[item]
+            while hole > 0:
+                parent = (hole - 1) // 2
+                above = items[parent]
+                if not times[above] > due:
+                    break
+                items[hole] = above
+                hole = parent
+            items[hole] = item
 
 
 class _Timing(NamedTuple):
@@ -98,42 +107,44 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
     return _schedule(tuple(timings), limit)
 
 
-@lru_cache(maxsize=4)  # a profile is played with many seeds, which do not change its times
+@lru_cache(maxsize=16)  # the profiles of a lab, a MB each; they are played with many seeds, which change no time
 def _schedule(streams: tuple[_Timing, ...], limit: int) -> tuple[np.ndarray, np.ndarray]:
     due = {place: stream.isg / 1e6 for place, stream in enumerate(streams) if stream.self_start}
     if len(due) > 1:
         due[_HOUSEKEEPING] = _HOUSEKEEPING_GAP
     queue, following = _Queue(due), {stream.number: place for place, stream in enumerate(streams)}
-    sizes, bursts = [s.burst for s in streams], [s.bursts for s in streams]
-    packets = sizes[:]
+    packets, bursts = [stream.burst for stream in streams], [stream.bursts for stream in streams]
     loops = [stream.loops for stream in streams]
     times: list[float] = []
     places: list[int] = []
-    while len(times) < limit and len(due) > (_HOUSEKEEPING in due):
-        if queue.items[0] == _HOUSEKEEPING:
-            first = min(queue.items, key=lambda item: due[item] if item != _HOUSEKEEPING else np.inf)
-            _reject_late(streams[first], due[first])
-            _run_housekeeping(queue, due[first])
+    without = len(due) > 1  # the housekeeping event never ends
+    while len(times) < limit and len(due) > without:
+        place = queue.items[0]
+        if place == _HOUSEKEEPING:
+            queue.put_off(due[_HOUSEKEEPING] + _HOUSEKEEPING_GAP)
+            if queue.items[0] == _HOUSEKEEPING:
+                first = min(queue.items, key=lambda item: due[item] if item != _HOUSEKEEPING else np.inf)
+                _reject_late(streams[first], due[first])
+                _run_housekeeping(queue, due[first])
             continue
-        place = queue.pop()
-        now, stream = due.pop(place), streams[place]
+        now, stream = due[place], streams[place]
         times.append(now)
         places.append(place)
-        _reject_late(stream, now)
-        if not sizes[place] and not due:  # it is alone for ever
+        if now > MAX_SECONDS:
+            _reject_late(stream, now)
+        if not stream.burst and len(due) == 1:  # it is alone for ever
             rest = np.add.accumulate([now, *[stream.gap] * (limit - len(times))])[1:]
             _reject_late(stream, float(rest[-1]) if len(rest) else now)
             return np.array([*times, *rest]), np.array(places + [place] * len(rest))
         packets[place] -= 1  # never 0 for a continuous stream
         if packets[place]:
-            due[place] = now + stream.gap
-            queue.push(place)
+            queue.put_off(now + stream.gap)
             continue
-        packets[place], bursts[place] = sizes[place], bursts[place] - 1
+        packets[place], bursts[place] = stream.burst, bursts[place] - 1
         if bursts[place]:
-            due[place] = now + stream.ibg / 1e6
-            queue.push(place)
+            queue.put_off(now + stream.ibg / 1e6)
             continue
+        del due[queue.pop()]
         target = following.get(stream.following)
         if target is None or target in due:
             continue
@@ -166,6 +177,4 @@ def _run_housekeeping(queue: _Queue, until: float) -> None:
             if len(steps) > 1:
                 continue
         seen[state], done = done, done + 1
-        queue.pop()
-        due[_HOUSEKEEPING] += _HOUSEKEEPING_GAP
-        queue.push(_HOUSEKEEPING)
+        queue.put_off(due[_HOUSEKEEPING] + _HOUSEKEEPING_GAP)

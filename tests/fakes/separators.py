@@ -10,16 +10,14 @@ of a field, and bans the busy ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, combinations
 
 import numpy as np
 
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.lab import Exercise
 from fwlab.traffic import Frames
-from fwlab.traffic.frames import cut
 from fwlab.traffic.headers import IPV4, Headers, read_headers
 
 #: A rule separates if it errs on at most this share of the class to drop, and of each class to pass: next to nothing
@@ -70,30 +68,72 @@ _FIELDS = [
     ("icmp.rest", "icmp", 4, 4),
 ]
 _HEADER = {6: 20, 17: 8, 1: 8}
+#: Bits of a field that a rule may look at.
+BITS = 32
 #: Different values, sorted, and how many packets have each.
 Counted = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass
 class Sample:
-    """Packets of one class. fields: by name, one value for each packet, -1 where there is no such field; payload: its
-    first bytes, filled with zeros."""
+    """Packets of one class. What is found out about a field is kept: many pairs of classes are compared by it.
 
-    fields: dict[str, np.ndarray]
-    payload: np.ndarray
+    fields   by name, one value for each packet, -1 where there is no such field
+    payload  its first bytes, filled with zeros
+    """
 
-    def __post_init__(self) -> None:
-        self._counted: dict[str, Counted] = {}
+    def __init__(self, fields: dict[str, np.ndarray], payload: np.ndarray) -> None:
+        self.fields, self.payload = fields, payload
+        self.size = len(next(iter(fields.values())))
+        self._counted: dict[tuple[str, int], Counted] = {}
+        self._coded: dict[tuple[str, int], np.ndarray] = {}
+        self._bits: dict[str, tuple[np.ndarray, int]] = {}
 
-    def counted(self, field: str) -> Counted:
-        """The field's different values, and how many packets have each."""
-        if field not in self._counted:
-            self._counted[field] = np.unique(self.fields[field], return_counts=True)
-        return self._counted[field]
+    def counted(self, field: str, ignored: int = 0) -> Counted:
+        """The field's different values without their lowest bits, sorted, and how many packets have each."""
+        if (field, ignored) not in self._counted:
+            if ignored:
+                values, counts = self.counted(field)
+                self._counted[field, ignored] = _merged(values >> ignored, counts)
+            else:
+                self._counted[field, ignored] = np.unique(self.fields[field], return_counts=True)
+        return self._counted[field, ignored]
+
+    def coded(self, field: str, ignored: int) -> np.ndarray:
+        """The place of each packet's value among those of `counted`."""
+        if (field, ignored) not in self._coded:
+            values, _ = self.counted(field, ignored)
+            self._coded[field, ignored] = np.searchsorted(values, self.fields[field] >> ignored)
+        return self._coded[field, ignored]
+
+    def bits(self, field: str) -> tuple[np.ndarray, int]:
+        """How many packets have each bit set, and how many have the field."""
+        if field not in self._bits:
+            values, counts = self.counted(field)
+            values, counts = values[values >= 0], counts[values >= 0]
+            self._bits[field] = np.array([counts @ (values >> bit & 1) for bit in range(BITS)]), int(counts.sum())
+        return self._bits[field]
+
+    def within(self, field: str, low: int, high: int) -> int:
+        """How many packets have a value from low to high."""
+        values, counts = self.counted(field)
+        return int(counts[np.searchsorted(values, low) : np.searchsorted(values, high, "right")].sum())
 
     def joined(self, other: Sample) -> Sample:
         fields = {name: np.concatenate([values, other.fields[name]]) for name, values in self.fields.items()}
         return Sample(fields, np.concatenate([self.payload, other.payload]))
+
+
+def _merged(values: np.ndarray, counts: np.ndarray) -> Counted:
+    """The different ones of sorted values, and the sum of the counts of each."""
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return values[first], np.add.reduceat(counts, first)
+
+
+def _shares_of(values: np.ndarray, counted: Counted) -> np.ndarray:
+    """The share of packets that have each of these values."""
+    there, counts = counted
+    place = np.minimum(np.searchsorted(there, values), len(there) - 1)
+    return np.where(there[place] == values, counts[place], 0) / counts.sum()
 
 
 def judged(exercise: Exercise) -> tuple[set[str], set[str]]:
@@ -106,7 +146,7 @@ def judged(exercise: Exercise) -> tuple[set[str], set[str]]:
     return drop, {str(check.traffic_class) for check in checks if check.between[0] >= 0.7} - drop
 
 
-def samples(store: TrafficStore, traffic: str) -> dict[str, Sample]:
+def samples(store: TrafficStore, traffic: str, classes: Iterable[str]) -> dict[str, Sample]:
     """The packets of a traffic, by class."""
     frames, found = store.table(traffic).frames, store.classified(traffic)
     headers = read_headers(frames)
@@ -116,7 +156,7 @@ def samples(store: TrafficStore, traffic: str) -> dict[str, Sample]:
     transport = at + np.where(four, (table[rows, at] & 15).astype(np.int64) * 4, 40)
     fields, taken = _fields(frames, headers, table, transport), {}
     size = np.select([headers.protocol == protocol for protocol in _HEADER], list(_HEADER.values()), 0)
-    for number, name in enumerate(store.known_frames(traffic).names):
+    for number, name in enumerate(classes):
         rows = np.flatnonzero(found == number)
         if len(rows):
             some = rows[:: max(1, len(rows) // LOOKED_AT)]
@@ -142,7 +182,11 @@ def _fields(frames: Frames, headers: Headers, table: np.ndarray, transport: np.n
         begin, has = there[layer]
         fields[name] = value = np.full(len(frames), -1, dtype=np.int64)
         if has.any():
-            value[has] = cut(data, rows[has] + begin[has] + offset, size).astype(np.int64) @ _weights(size)
+            first = rows[has] + begin[has] + offset
+            number = np.zeros(len(first), dtype=np.int64)
+            for byte in range(size):
+                number = number << 8 | data[first + byte]
+            value[has] = number
     return fields
 
 
@@ -186,8 +230,7 @@ def separators(
         good = good.joined(learnt[name])
     for field in bad.fields:
         if not of_idea(field, idea):
-            fresh = [tried[name].counted(field) for name in (drop, *passing)]
-            how = _one_field(bad.counted(field), good.counted(field), fresh, errors)
+            how = _one_field(field, bad, good, [tried[name] for name in (drop, *passing)], errors)
             if how:
                 yield f"{field}, {how}"
     if "payload" not in idea:
@@ -196,31 +239,36 @@ def separators(
             yield "payload at " + ", ".join(str(place) for place, _ in atoms)
 
 
-def _one_field(bad: Counted, good: Counted, fresh: list[Counted], errors: float) -> str | None:
+def _one_field(field: str, bad: Sample, good: Sample, fresh: list[Sample], errors: float) -> str | None:
     """The kind of rule that separates by this field; None if none does. fresh: of what to drop, then of what passes."""
 
-    def works(hits: Iterator[np.ndarray]) -> bool:
-        shares = (counts[hit].sum() / counts.sum() for hit, (_, counts) in zip(hits, fresh, strict=False))
+    def works(hits: Iterator[int]) -> bool:
+        shares = (hit / sample.size for hit, sample in zip(hits, fresh, strict=False))
         return bool(1 - next(shares) <= errors and all(share <= errors for share in shares))
 
-    every = [values for values, _ in fresh]
     for ignored in IGNORED:
-        # A value that is more frequent among what must be dropped; one that was never seen is dropped, or is not.
-        places, inverse = np.unique(np.concatenate([bad[0], good[0]]) >> ignored, return_inverse=True)
-        parts = (inverse[: len(bad[0])], bad[1]), (inverse[len(bad[0]) :], good[1])
-        shares = [np.bincount(part, counts, minlength=len(places)) / counts.sum() for part, counts in parts]
-        blocked = places[shares[0] > shares[1]]
-        for unseen in (False, True):
-            if works(
-                np.isin(values >> ignored, blocked) | (unseen & ~np.isin(values >> ignored, places)) for values in every
-            ):
-                return f"a list of {len(blocked)} values" + (f" without {ignored} bits" if ignored else "")
-    for bit in range(32):
+        bads, goods = (sample.counted(field, ignored) for sample in (bad, good))
+
+        def hits(sample: Sample, ignored: int = ignored, bads: Counted = bads, goods: Counted = goods) -> list[int]:
+            """Of a list of the values that are more frequent among what must be dropped; and of those never seen."""
+            values, counts = sample.counted(field, ignored)
+            one, other = _shares_of(values, bads), _shares_of(values, goods)
+            return [int(counts[listed].sum()) for listed in (one > other, (one > other) | (one + other == 0))]
+
+        dropped = hits(fresh[0])
+        for place in (0, 1):
+            if works(chain([dropped[place]], (hits(sample)[place] for sample in fresh[1:]))):
+                listed = int((_shares_of(bads[0], bads) > _shares_of(bads[0], goods)).sum())
+                return f"a list of {listed} values" + (f" without {ignored} bits" if ignored else "")
+    for bit in range(BITS):
         for wanted in (0, 1):
-            if works((values >= 0) & (values >> bit & 1 == wanted) for values in every):
+            both = (sample.bits(field) for sample in fresh)
+            if works(int(ones[bit]) if wanted else has - int(ones[bit]) for ones, has in both):
                 return f"bit {bit}"
-    for low, high, inside in ((bad[0][0], bad[0][-1], True), (good[0][0], good[0][-1], False)):
-        if works(((values >= low) & (values <= high)) == inside for values in every):
+    for sample, inside in ((bad, True), (good, False)):
+        low, high = (int(sample.counted(field)[0][place]) for place in (0, -1))
+        within = (one.within(field, low, high) for one in fresh)
+        if works(count if inside else one.size - count for count, one in zip(within, fresh, strict=True)):
             return f"the range {low} to {high}"
     return None
 
@@ -237,58 +285,78 @@ def pairs(
     names = [drop, *(name for name in may_pass if name in learnt and name in tried)]
     codes: dict[str, tuple[int, list[np.ndarray]]] = {}
     for field in (field for field in learnt[drop].fields if not of_idea(field, idea) and len(names) > 1):
+        if 1 - tried[drop].bits(field)[1] / tried[drop].size > errors:
+            continue  # too few have the field
         coded = _coded([sample[name] for sample in (learnt, tried) for name in names], len(names), field)
         if coded:
             codes[field] = coded
     for one, other in combinations(codes, 2):
         (ones, firsts), (others, seconds) = codes[one], codes[other]
-        counts = [
-            np.bincount(a * others + b, minlength=ones * others).reshape(ones, others)[1:, 1:]  # who has both
-            for a, b in zip(firsts, seconds, strict=True)
-        ]
-        sizes = [len(codes) for codes in firsts]
-        before = [count / size for count, size in zip(counts[: len(names)], sizes, strict=False)]
+        shape, both = (ones, others), list(zip(firsts, seconds, strict=True))
+        before = [_pairs(shape, *codes) / len(codes[0]) for codes in both[: len(names)]]
         blocked = before[0] > np.mean(before[1:], axis=0)
+        now = _pairs(shape, *both[len(names)])
         for listed in (blocked, blocked | (np.sum(before, axis=0) == 0)):
-            now = zip(counts[len(names) :], sizes[len(names) :], strict=True)
-            shares = [count[listed].sum() / size for count, size in now]
-            if 1 - shares[0] <= errors and max(shares[1:]) <= errors:
+            if 1 - now[listed].sum() / tried[drop].size <= errors and all(
+                _pairs(shape, *codes)[listed].sum() / len(codes[0]) <= errors for codes in both[len(names) + 1 :]
+            ):
                 yield f"{one} and {other}"
                 break
+
+
+def _pairs(shape: tuple[int, int], ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """How many packets have each pair of codes but 0."""
+    counts = np.bincount(ones * shape[1] + others, minlength=shape[0] * shape[1])
+    return counts.reshape(shape)[1:, 1:]
 
 
 def _coded(samples: list[Sample], learnt: int, field: str) -> tuple[int, list[np.ndarray]] | None:
     """How many codes there are, and the packets' ones: for each value or prefix of the first `learnt` samples one from
     1, 0 where there is none, the last one for what was not learnt. None if there is nothing to tell apart, or too much.
     """
-    every = np.unique(np.concatenate([sample.counted(field)[0] for sample in samples[:learnt]]))
     for ignored in WIDEST:
-        values = np.unique(every[every >= 0] >> ignored)
+        some = [sample.counted(field, ignored)[0] for sample in samples[:learnt]]
+        if max(map(len, some)) > FEW + 1:
+            continue
+        every = np.unique(np.concatenate(some))
+        values = every[every >= 0]
         if len(values) <= FEW:
             break
-    if len(values) > FEW or (len(values) < 2 and every[0] >= 0):
+    else:
+        return None
+    if len(values) < 2 and every[0] >= 0:
         return None
     places = np.append(values, values[-1:])  # of a value above all others, too
 
     def code(sample: Sample) -> np.ndarray:
-        found = sample.fields[field] >> ignored
-        if not len(values):
-            return np.where(found < 0, 0, 1)
-        place = np.searchsorted(values, found)
-        return np.where(found < 0, 0, np.where(places[place] == found, place, len(values)) + 1)
+        found = sample.counted(field, ignored)[0]
+        codes = np.ones(len(found), dtype=np.int64)
+        if len(values):
+            place = np.searchsorted(values, found)
+            codes += np.where(places[place] == found, place, len(values))
+        codes[found < 0] = 0
+        return codes[sample.coded(field, ignored)]
 
     return len(values) + 2, [code(sample) for sample in samples]
 
 
 def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:
     """Which fields have values that only the packets of the class `drop` have so often."""
-    passing = [name for name in may_pass if name in tried]
-    for field in (field for field in tried[drop].fields if passing and not of_idea(field, idea)):
-        every = np.concatenate([sample.fields[field] for sample in tried.values()])
-        values, counts = np.unique(every, return_counts=True)
-        often = {name: counts[np.searchsorted(values, tried[name].fields[field])] for name in (drop, *passing)}
-        for limit in np.unique(often[drop]):
-            shares = [(often[name] >= limit).mean() for name in (drop, *passing)]
+    names = [drop, *(name for name in may_pass if name in tried)]
+    for field in (field for field in tried[drop].fields if len(names) > 1 and not of_idea(field, idea)):
+        values, counts = (
+            np.concatenate(some) for some in zip(*(one.counted(field) for one in tried.values()), strict=True)
+        )
+        order = np.argsort(values, kind="stable")
+        values, counts = _merged(values[order], counts[order])
+        often = {}
+        for name in names:
+            found, packets = tried[name].counted(field)
+            times = counts[np.searchsorted(values, found)]
+            order = np.argsort(times)
+            often[name] = times[order], np.append(np.cumsum(packets[order][::-1])[::-1], 0)
+        for limit in np.unique(often[drop][0]):
+            shares = [rest[np.searchsorted(times, limit)] / rest[0] for times, rest in often.values()]
             if 1 - shares[0] <= ERRORS_OF_SURVIVAL and max(shares[1:]) <= ERRORS_OF_SURVIVAL:
                 yield f"{field}, values with at least {limit} packets"
                 break
@@ -296,22 +364,25 @@ def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[s
 
 def all_known(learnt: Mapping[str, Sample], tried: Mapping[str, Sample], may_pass: set[str], field: str) -> bool:
     """Whether those that must pass had to pass before, so that a list of them could replace a ruleset."""
-    known = [learnt[name].fields[field] for name in may_pass if name in learnt]
-    fresh = [tried[name].fields[field] for name in may_pass if name in tried]
-    return bool(np.isin(np.concatenate(fresh), np.concatenate(known)).mean() > 1 - FRESH)
+    known = np.concatenate([learnt[name].counted(field)[0] for name in may_pass if name in learnt])
+    fresh = [tried[name].counted(field) for name in may_pass if name in tried]
+    hits = sum(int(counts[np.isin(values, known)].sum()) for values, counts in fresh)
+    return hits / sum(int(counts.sum()) for _, counts in fresh) > 1 - FRESH
 
 
 def _atoms(bad: np.ndarray, good: np.ndarray, errors: float) -> list[tuple[int, int]]:
     """A few comparisons of the payload that fit much of what must be dropped and nothing that must pass."""
     chosen: list[tuple[int, int]] = []
-    words = {place: (_word(bad, place), _word(good, place)) for place in range(PAYLOAD)}
+    words = {place: (_word(bad, place), np.unique(_word(good, place))) for place in range(PAYLOAD)}
     left = np.full(len(bad), fill_value=True)
     while len(chosen) < PLACES and left.mean() > errors:
         best: tuple[int, int, int] = (0, 0, 0)
-        for place, (wrong, right) in words.items():
+        for place, (wrong, right) in list(words.items()):
             values, counts = np.unique(wrong[left], return_counts=True)
             counts[np.isin(values, right)] = 0
-            if len(counts) and counts.max() > best[0]:
+            if not counts.any():
+                del words[place]  # nor will there be any when fewer are left
+            elif counts.max() > best[0]:
                 best = (int(counts.max()), place, int(values[counts.argmax()]))
         if not best[0]:
             break
@@ -321,12 +392,7 @@ def _atoms(bad: np.ndarray, good: np.ndarray, errors: float) -> list[tuple[int, 
 
 
 def _word(payload: np.ndarray, place: int) -> np.ndarray:
-    return np.asarray(payload[:, place : place + WORD].astype(np.int64) @ _weights(WORD))
-
-
-def _weights(size: int) -> np.ndarray:
-    """What each byte of a number of this size counts."""
-    return np.asarray(1 << 8 * np.arange(size)[::-1])
+    return np.ascontiguousarray(payload[:, place : place + WORD]).view(">u4")[:, 0].astype(np.int64)
 
 
 def _fits(atoms: list[tuple[int, int]], bad: np.ndarray, goods: list[np.ndarray], errors: float) -> bool:

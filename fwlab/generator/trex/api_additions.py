@@ -47,13 +47,16 @@ def _method(cls: Any, name: str) -> Callable[[Function], Function]:
 @_method(builder.CTRexScapyPktUtl, "_layer_offset")
 def _layer_offset(_: Any, self: Any, name: str, cnt: int = 0) -> tuple[Any, int]:
     """A layer, and its offset in bytes from the start of the packet."""
-    offset, left = 0, cnt
-    for layer in self.pkt_iter():
+    if not hasattr(self, "places"):
+        layers = list(self.pkt_iter())
+        sizes = [len(layer) for layer in layers]  # with all that follows; scapy builds it to know
+        self.places = [(layer, sizes[0] - size) for layer, size in zip(layers, sizes, strict=True)]
+    left = cnt
+    for layer, offset in self.places:
         if name in (layer.name, type(layer).__name__):
             if not left:
                 return layer, offset
             left -= 1
-        offset += len(layer) - len(layer.payload)
     raise ValueError(f"the packet has no layer {name}:{cnt}")
 
 
@@ -154,7 +157,26 @@ def _builder(before: Any, self: Any, pkt: Any = None, pkt_buffer: Any = None, vm
 @_method(builder.STLPktBuilder, "_compile_raw")
 def _compile(before: Any, self: Any, program: Any) -> None:
     program.commands = _in_order(program.commands)
+    self.utility = None  # the packet may have changed since the last time
     before(self, program)
+
+
+@_method(builder.STLPktBuilder, "_pkt_layer_offset")
+def _place_of_layer(_: Any, self: Any, name: str) -> Any:
+    return _utility(self).get_layer_offet_by_str(name)  # sic
+
+
+@_method(builder.STLPktBuilder, "_name_to_offset")
+def _place_of_field(_: Any, self: Any, name: str) -> Any:
+    return _utility(self).get_field_offet_by_str(name)  # sic
+
+
+def _utility(of: Any) -> Any:
+    """What finds a program's offsets. The library would make one for each of them, and measure all layers again."""
+    if of.utility is None:
+        of._STLPktBuilder__lazy_build_packet()
+        of.utility = builder.CTRexScapyPktUtl(of.pkt)
+    return of.utility
 
 
 def _in_order(commands: list[Any]) -> list[Any]:

@@ -203,7 +203,7 @@ class Sizes:
 def sent_on_in(text: str) -> str | None:
     """The first line with a statement that sends packets by a link of its own choice: fwd, or dup."""
     before = Token("", 0)
-    for token in tokens(text):
+    for token in tokens(text) if "fwd" in text or "dup" in text else ():
         if before.is_mark("fwd", "dup") and token.is_mark("to", "ip", "ip6"):
             return text.split("\n")[_line(text, before.at) - 1].strip()
         before = token

@@ -9,7 +9,7 @@ memory than there is. The agent that loads it is fwlab/dut/freebsd/agent/pf.lua.
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fwlab.rulesets.kind import Faults, KernelView, RulesetKind
 from fwlab.rulesets.kinds.limits import MAX_BYTES
@@ -43,8 +43,7 @@ _BEFORE_LISTS = (
 )
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A word, a quoted text (without its quotes) or a mark. `macro`: it comes from a macro."""
 
     line: int
@@ -84,7 +83,8 @@ def statements(text: str) -> Iterator[Statement]:
             if expanded > MAX_EXPANDED:
                 what = f"macros that expand to more than {MAX_EXPANDED >> 10} KiB"
                 raise Fault(token.line, what, "use a table in place of a long macro")
-            lists += part.is_mark("{") - part.is_mark("}")
+            if part.kind == "mark":
+                lists += (part.text == "{") - (part.text == "}")
             statement.append(part)
     if statement:
         _define(statement, macros)
@@ -141,6 +141,7 @@ _PORTS = {*LINKS, "lo0", "lo"}
 #: Words by which pfctl reads other files: include, load anchor ... from, table ... file, set fingerprints. A macro's
 #: value becomes words where it is used, so they are refused in quotes, too.
 _READING = {"include", "load", "file", "fingerprints"}
+_MAY_READ = re.compile("|".join(_READING))
 #: pfctl drops a backslash and reads what follows as part of the word.
 _HIDES = re.compile(r"\\(?!$)|\S\\$")
 _ROUTING = ("route-to", "reply-to", "dup-to", "bridge-to")
@@ -178,16 +179,16 @@ def validate(lines: list[str]) -> Faults:
 
 def _faults(statement: Statement) -> Faults:
     for place, token in enumerate(statement):
-        after = _after(statement, place)
-        yield from _reading(token)
+        if _MAY_READ.search(token.text):
+            yield from _reading(token)
         if token.kind != "word":
             continue
         if token.text in ("on", "received-on") or (token.text == "for" and statement[0].is_word("antispoof")):
-            yield from _ports(_named(after))
+            yield from _ports(_named(_after(statement, place)))
         elif token.text == "loginterface":
-            yield from _ports(name for name in itertools.islice(after, 1) if name.text != "none")
+            yield from _ports(name for name in itertools.islice(_after(statement, place), 1) if name.text != "none")
         elif token.text in _ROUTING:
-            yield from _ports(_routed(after))
+            yield from _ports(_routed(_after(statement, place)))
         elif is_host_name(token.text) and not _is_name(statement, place):
             yield token.line, *asks_for(token.text)
     if statement[0].is_word("set") and len(statement) > 2:

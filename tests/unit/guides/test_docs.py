@@ -33,7 +33,6 @@ LABS = LAB_IDS
 #: Values of the Makefile's variables.
 VARIABLES = {"LAB": LABS, "LINKS": LINKS, "SETS": ("1", "2")}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
-COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cd", "cp", "git", "podman", "pre-commit", "sed", "seq", "source", "uv", "wireshark"}
@@ -71,8 +70,16 @@ def test_shell_blocks_are_shell(page: Path) -> None:
             compile(block.body, f"{page.name}:{block.line}", "exec")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=str)
-def test_command_parses(command: Command) -> None:
+@each_page
+def test_commands_parse(page: Path) -> None:
+    for command in commands(page, ROOT):
+        try:
+            parse(command)
+        except Exception as error:
+            raise AssertionError(f"{command}: {error!r}") from error
+
+
+def parse(command: Command) -> None:
     program, *words = [word for word in command.words if word != "srun"]  # Slurm's, in front of a command
     program = Path(program).name
     bare = command.tag == "inline"
@@ -211,13 +218,12 @@ SOURCES = "\n".join(
 JOINED = re.sub(r"\"\s*\\?\s*f?\"", "", SOURCES)
 
 
-@pytest.mark.parametrize("message", messages(ROOT / "guides" / "troubleshooting.md"))
-def test_quoted_message_is_in_the_source(message: str) -> None:
-    """The fixed parts of the message are in the source."""
-    parts = [part.strip() for part in re.split(r"…|\d+", message.replace("lab03-ipset", "…"))]
-    missing = [part for part in parts if len(part) > 2 and part not in JOINED]
-    assert any(len(part) > 2 for part in parts)
-    assert not missing
+def test_quoted_messages_are_in_the_source() -> None:
+    """The fixed parts of each message are in the source."""
+    for message in messages(ROOT / "guides" / "troubleshooting.md"):
+        parts = [part.strip() for part in re.split(r"…|\d+", message.replace("lab03-ipset", "…"))]
+        assert any(len(part) > 2 for part in parts), message
+        assert not [part for part in parts if len(part) > 2 and part not in JOINED], message
 
 
 @pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)

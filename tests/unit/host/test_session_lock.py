@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Only one session at a time uses a lab's machines. A second one names the first, waits, and then continues."""
 
+import fcntl
 import io
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ from fwlab.report.progress import listener
 from fwlab.testbed import session_lock
 from fwlab.testbed.session_lock import lock_path, machines_held
 from tests import ROOT
+from tests.fakes.factories import small_checkout
 
-LAB, STAND = "lab03-ipset", "lab01-forwarding"
+LAB, STAND, SMALL = "lab03-ipset", "lab01-forwarding", "lab98-trouble"
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 HOLDER = """
@@ -49,7 +49,7 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def holder(project: Project, other: subprocess.Popen[str], *, killed: bool = False) -> str:
+def holder(project: Project, end: Callable[[], object]) -> str:
     """What a second session that waits says of the first, which then ends."""
     said, asked, entered = [], threading.Event(), threading.Event()
 
@@ -65,10 +65,7 @@ def holder(project: Project, other: subprocess.Popen[str], *, killed: bool = Fal
     thread.start()
     assert asked.wait(30)
     assert not entered.is_set()
-    if killed:
-        other.send_signal(signal.SIGKILL)
-    else:
-        other.communicate("end\n")
+    end()
     assert entered.wait(30)
     thread.join(30)
     [found] = said
@@ -81,7 +78,7 @@ def test_the_second_session_names_the_first_and_waits(
 ) -> None:
     with machines_held(Project(tmp_path), LAB, LAB, lambda _: pytest.fail("these are other machines")):
         pass
-    found = holder(Project(tmp_path), other, killed=killed)
+    found = holder(Project(tmp_path), other.kill if killed else lambda: other.communicate("end\n"))
     assert found.startswith(f"`fwlab check {LAB} 'ex one'` (pid {other.pid}, since ")
     assert found.endswith(f"), which measures {LAB}")
 
@@ -94,9 +91,13 @@ def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": 1}', "[" * 5000])
-def test_a_holder_without_a_name_is_reported(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
-    lock_path(Project(tmp_path), STAND).write_text(text)
-    assert holder(Project(tmp_path), other) == "another command"
+def test_a_holder_without_a_name_is_reported(tmp_path: Path, text: str) -> None:
+    path = lock_path(Project(tmp_path), STAND)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert holder(Project(tmp_path), held.close) == "another command"
 
 
 def test_a_full_disk_does_not_keep_the_lock_from_being_held_unless_there_is_none(
@@ -127,16 +128,13 @@ def test_a_long_command_with_control_characters_is_one_short_line(monkeypatch: p
 
 
 def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path) -> None:
-    (tmp_path / "labs").mkdir()
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    for folder in (LAB, "common"):
-        shutil.copytree(ROOT / "labs" / folder, tmp_path / "labs" / folder, ignore=shutil.ignore_patterns("work"))
+    small_checkout(tmp_path, SMALL)
     env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_PORT_OFFSET": "9000"}
-    with subprocess.Popen([sys.executable, "-c", HOLDER.replace(STAND, LAB)], env=env, text=True, **PIPES) as holder:
+    with subprocess.Popen([sys.executable, "-c", HOLDER.replace(STAND, SMALL)], env=env, text=True, **PIPES) as holder:
         holder.stdin.write(f"{tmp_path}\n")
         holder.stdin.flush()
         assert holder.stdout.readline() == "held\n"
-        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
+        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", SMALL]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         with subprocess.Popen(
             [*argv, "--part", "start", "-k", "test_dut_forwards"], cwd=tmp_path, env=env, text=True, **pipes
@@ -144,7 +142,7 @@ def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path)
             line = grading.stderr.readline().strip()
             assert not line or line.startswith("waiting for")
             line = line or grading.stderr.readline()
-            assert line.startswith(f"waiting for the machines of {LAB}: in use by `fwlab check")
+            assert line.startswith(f"waiting for the machines of {SMALL}: in use by `fwlab check")
             grading.kill()
         holder.kill()
 

@@ -14,7 +14,7 @@ from fwlab.checkout.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes
 from fwlab.images.boxes import Boxes, BuildError, SourceError, cached, content_key, publish
 from tests import ROOT
-from tests.fakes.image_build import SETTINGS
+from tests.unit.images.test_boxes import SETTINGS
 
 PROJECT: Project = find_project(ROOT)
 FREEBSD_SHA = "ab" * 32

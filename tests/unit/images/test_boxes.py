@@ -16,9 +16,10 @@ from fwlab.images.programs import Subprocesses
 from fwlab.images.sources import CloudImage, PublishedFile, Tarball
 from fwlab.testbed.own_machines import own_machines
 from tests import ROOT
-from tests.fakes.image_build import SETTINGS
 
 LINUX = set(LINUX_IMAGES)
+#: The settings of a content key without a cloud image.
+SETTINGS = {"base_url": "", "base_checksum": ""}
 FREEBSD_SETTINGS = SETTINGS | {"system": "freebsd"}
 
 

@@ -18,7 +18,7 @@ from fwlab.model.lab import Lab
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import read_headers
-from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.checkout import PROJECT, TOPOLOGY, lab_named, tables
 
 TEMPLATE = "_template"
 NAMES = (TEMPLATE, "lab01-forwarding", "lab02-conntrack", "lab03-ipset", "lab05-drop-early", "lab06-payload")
@@ -37,13 +37,9 @@ def lab_of(name: str) -> Lab:
     return template
 
 
-@cache
-def store_of(name: str) -> TrafficStore:
-    return TrafficStore(PROJECT, TOPOLOGY, lab_of(name))
-
-
 def frames_of(name: str, traffic: str) -> Frames:
-    return store_of(name).table(traffic).frames
+    store = TrafficStore(PROJECT, TOPOLOGY, lab_of(name)) if name == TEMPLATE else tables(name)
+    return store.table(traffic).frames
 
 
 @pytest.mark.parametrize("name", NAMES)

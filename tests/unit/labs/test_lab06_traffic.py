@@ -6,17 +6,15 @@ from __future__ import annotations
 import pytest
 from scapy.layers.dns import DNS
 
-from fwlab.generator.traffic_store import TrafficStore
 from fwlab.traffic.classes import classify
-from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.checkout import lab_named, tables
 
 LAB = lab_named("lab06-payload")
-TABLES = TrafficStore(PROJECT, TOPOLOGY, LAB)
 NAMES = list(LAB.classes)
 
 
 def test_queries_are_queries() -> None:
-    frames = TABLES.table("names").frames
+    frames = tables(LAB.id).table("names").frames
     payloads = {(NAMES[place], frame[42:]) for frame, place in zip(frames, classify(frames, LAB.classes), strict=True)}
     asked = {name: set() for name in ("asked", "mixed", "lookalike", "longer")}
     for name, payload in payloads:
@@ -33,7 +31,7 @@ def test_queries_are_queries() -> None:
 
 
 def test_mixed_case_never_spells_foo_in_small_letters() -> None:
-    frames = TABLES.table("names").frames
+    frames = tables(LAB.id).table("names").frames
     mixed = {
         bytes(frame[54:71])
         for frame, place in zip(frames, classify(frames, LAB.classes), strict=True)
@@ -46,7 +44,7 @@ def test_mixed_case_never_spells_foo_in_small_letters() -> None:
 @pytest.mark.parametrize("case", [case for case in LAB.cases.values() if case.ruleset == "string"], ids=lambda c: c.id)
 def test_a_pattern_is_in_the_packets_of_its_case_or_not(case) -> None:
     """Only the cases `-at-` have the word in their packets, and there it ends within the frame."""
-    payload = TABLES.table(case.traffic).frames[0][42:]
+    payload = tables(LAB.id).table(case.traffic).frames[0][42:]
     pattern = str(case.parameters.get("pattern", "#")).replace("|0000ff0001|", "\0\0\xff\0\1")
     place = payload.find(pattern.encode("latin-1"))
     assert place == (int(case.id.rpartition("-")[2]) if "-at-" in case.id else -1)

@@ -12,14 +12,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fwlab.generator.traffic_store import TrafficStore
-from fwlab.rulesets.files import lab_ruleset
+from fwlab.rulesets.files import rendered
 from fwlab.traffic.classes import classify
 from fwlab.traffic.headers import ipv4_numbers, read_headers
-from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.checkout import TOPOLOGY, lab_named, tables
 
 LAB = lab_named("lab09-classifiers")
-STORE = TrafficStore(PROJECT, TOPOLOGY, LAB)
 #: (sources, ports, verdict, destinations), in the order in which they are asked
 Rules = list[tuple[range, range, str, range]]
 ANY, ANYWHERE = range(65536), range(2**32)
@@ -28,7 +26,7 @@ PORTS = r"(\d+)(?:-(\d+))?"
 
 
 def text(folder: str, parameters: dict[str, object]) -> str:
-    return "\n".join(file.text for file in lab_ruleset(LAB.folder / "rulesets" / folder, parameters, TOPOLOGY))
+    return "\n".join(text for _, text in rendered(LAB.folder / "rulesets" / folder, parameters, TOPOLOGY))
 
 
 def between(first: str, last: str) -> range:
@@ -107,7 +105,7 @@ def flows(name: str) -> dict[str, set[tuple[int, int, int]]]:
     """By class: source address, destination port and destination of each flow."""
     exercise = LAB.exercise(name)
     assert exercise is not None
-    frames = STORE.table(exercise.traffic).frames
+    frames = tables(LAB.id).table(exercise.traffic).frames
     headers = read_headers(frames)
     found = classify(frames, LAB.classes)
     every = np.stack([ipv4_numbers(headers.src), headers.dport, ipv4_numbers(headers.dst)], axis=1)
@@ -196,7 +194,7 @@ def matching(address: int) -> Callable[[str], str]:
 
 
 def test_no_case_lists_an_address_of_the_flood() -> None:
-    frames = STORE.table("flood").frames
+    frames = tables(LAB.id).table("flood").frames
     sources = set(ipv4_numbers(read_headers(frames).src).tolist())
     assert len(sources) == 1000
     spread = sorted(source >> 8 & 0xFF for source in sources)

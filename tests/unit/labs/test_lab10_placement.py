@@ -9,15 +9,13 @@ from itertools import pairwise
 
 import pytest
 
-from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.delivery import FIRST_PACKETS
 from fwlab.metrics.registry import METRICS
 from fwlab.rulesets.files import lab_ruleset
-from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.checkout import PROJECT, TOPOLOGY, lab_named, tables
 
 LAB = lab_named("lab10-cores")
-STORE = TrafficStore(PROJECT, TOPOLOGY, LAB)
 RULESETS = LAB.folder / "rulesets"
 KEY = str(LAB.traffic["hosts"].tunables["key"])
 TEN = [IPv4Address("198.18.128.1") + turn for turn in range(10)]
@@ -126,7 +124,7 @@ def dropped(part: str) -> set[IPv4Address]:
 
 def test_ex1_asks_for_the_hosts_of_queue_3() -> None:
     wanted = {source for source in HOSTS if queue(source) == 3}
-    flows = STORE.flows("hosts")
+    flows = tables(LAB.id).flows("hosts")
     assert {source for source, *_ in flows["chosen"]} == set(map(str, wanted))
     assert {source for source, *_ in flows["others"]} == set(map(str, HOSTS)) - set(map(str, wanted))
     assert dropped("reference") == wanted
@@ -143,7 +141,7 @@ def test_ex2s_reference_is_the_first_seed_without_a_collision() -> None:
 
 
 def test_ex2s_members_come_before_any_stranger() -> None:
-    matrix = STORE.table("queue-up").frames.matrix(34)[:20]
+    matrix = tables(LAB.id).table("queue-up").frames.matrix(34)[:20]
     sources = [IPv4Address(bytes(row[26:30].tolist())) for row in matrix]
     assert all(before < after for before, after in pairwise(sources))
     assert str(sources[9]) == "198.18.10.10"

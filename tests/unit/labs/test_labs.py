@@ -26,17 +26,17 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset, systems_in
 from fwlab.student.workbook import predictions_of
-from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
+from fwlab.traffic.frames import Frames
+from fwlab.traffic.headers import ipv4_numbers, read_headers
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named, tables
+from tools.pages import all_pages
 
 TEMPLATE = "_template"
+#: Packets of a traffic that is played, or that cases must know.
+SOME = 20_000
 STATES = ("start", "reference", "mistake")
 SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
-#: Networks of test traffic. Filler rules that must not match use addresses outside.
-TRAFFIC = ipaddress.ip_network("198.18.0.0/15")
-TRAFFIC6 = ipaddress.ip_network("2001:2::/48")
-# Blacklists name these hosts. No node can answer them: its only other network is QEMU's own, and restricted.
-LISTED = ipaddress.ip_network("10.0.0.0/8")
-#: Prefix of such an IPv4 address as text, because ipaddress is slow for the lists' million addresses.
+#: How an IPv4 address of the traffic begins. Filler rules that must not match use others.
 LAB_ADDRESS = ("198.18.", "198.19.")
 
 
@@ -48,6 +48,7 @@ def labs() -> dict[str, Lab]:
 
 
 LABS = labs()
+LAB03 = LABS["lab03-ipset"]
 CASES = [pytest.param(lab, case, id=f"{name}:{case.id}") for name, lab in LABS.items() for case in lab.cases.values()]
 SWEEPS = [[c.id for c in lab.cases.values() if c.sweep == sweep.id] for lab in LABS.values() for sweep in lab.sweeps]
 INNER = {step for steps in SWEEPS for step in steps[1:-1]}
@@ -57,8 +58,10 @@ EXERCISES = [
     for exercise in lab.exercises
     for state in STATES
 ]
-#: The guides, without students' files in work/<exercise>/.
-PAGES = sorted(page for page in PROJECT.labs.rglob("*.md") if page.parent.parent.name != "work")
+#: Pages that the site (test_site.py) has only where another page links them, without students' in work/<exercise>/.
+NOTES = sorted(
+    {page for page in PROJECT.labs.rglob("*.md") if page.parent.parent.name != "work"} - {*all_pages(PROJECT)}
+)
 each_lab = pytest.mark.parametrize("name", LABS)
 
 
@@ -73,10 +76,11 @@ def _rendered(folder: Path, parameters: tuple) -> list[RulesetFile]:
     return lab_ruleset(folder, dict(parameters), TOPOLOGY.with_dut(system))
 
 
-def listed(files: list[RulesetFile]) -> list[str]:
-    """Single addresses in the rules and sets of these files, without comments."""
-    lines = (line for file in files for line in file.text.splitlines() if not line.startswith("#"))
-    return [found for line in lines for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", line)]
+@cache
+def listed(ruleset: str, **parameters: object) -> list[str]:
+    """Single addresses in the rules and sets of a ruleset of lab03, without comments."""
+    texts = (re.sub("^#.*", "", file.text, flags=re.MULTILINE) for file in rendered(LAB03, ruleset, parameters))
+    return [found for text in texts for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", text)]
 
 
 @each_lab
@@ -106,10 +110,10 @@ def test_case_renders(lab: Lab, case: Case) -> None:
     assert rendered(lab, case.ruleset, case.parameters) or note.is_file()
 
 
-@pytest.mark.parametrize("case", LABS["lab03-ipset"].cases.values(), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", LAB03.cases.values(), ids=lambda case: case.id)
 def test_lab03_rulesets_have_the_declared_size(case: Case) -> None:
     """The declared number of rules that do not match, or of entries including the flood's sources."""
-    addresses = listed(rendered(LABS["lab03-ipset"], case.ruleset, case.parameters))
+    addresses = listed(case.ruleset, **case.parameters)
     assert len(addresses) == len(set(addresses)), "an address is loaded twice"
     outside = sum(not address.startswith(LAB_ADDRESS) for address in addresses)
     assert len(addresses) == case.parameters.get("entries", case.parameters.get("rules", 0))
@@ -131,11 +135,9 @@ def test_exercise_renders(lab: Lab, exercise: Exercise, state: str) -> None:
 
 
 def test_lab03_references_hold_the_whole_blacklist() -> None:
-    lab = LABS["lab03-ipset"]
-    for exercise in lab.exercises[1:]:
-        files = rendered(lab, f"{exercise.id}/reference", exercise.parameters)
+    for exercise in LAB03.exercises[1:]:
         wanted = exercise.parameters.get("entries", exercise.parameters["attackers"])
-        assert len(set(listed(files))) == wanted, exercise.id
+        assert len(set(listed(f"{exercise.id}/reference", **exercise.parameters))) == wanted, exercise.id
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
@@ -171,37 +173,20 @@ def test_templates_repeat_no_device_or_address_of_the_topology(name: str) -> Non
 
 @each_lab
 def test_profiles_play(name: str) -> None:
-    """With the tunables of lab.yml, and only from the networks of test traffic."""
-    for traffic_id, traffic in LABS[name].traffic.items():
-        if traffic.profile is None:
-            continue
-        sources = {source for source, _ in sources_of(name, traffic_id)}
-        addresses = [ipaddress.ip_address(source) for source in sources]
-        assert addresses
-        assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) or a in LISTED for a in addresses)
+    """With the tunables of lab.yml. A table of other addresses than those of test traffic is refused."""
+    lab, some = LABS[name], TrafficStore(PROJECT, TOPOLOGY, LABS[name], first=SOME)
+    shared = {exercise.traffic for exercise in lab.exercises} if name != TEMPLATE else ()
+    for traffic, declared in lab.traffic.items():
+        if declared.profile is not None:
+            (tables(name) if traffic in shared else some).table(traffic)
 
 
 def test_the_time_of_day_is_in_no_frame_of_lab02() -> None:
     """scapy puts the time at which it was imported into ICMP's timestamp messages, so no two runs would be alike."""
-    frames = TrafficStore(PROJECT, TOPOLOGY, LABS["lab02-conntrack"]).table("talk").frames.matrix(54)
+    frames = tables("lab02-conntrack").table("talk").frames.matrix(54)
     timestamps = frames[(frames[:, 23] == socket.IPPROTO_ICMP) & np.isin(frames[:, 34], (13, 14))]
     assert len(timestamps)
     assert not timestamps[:, 42:].any()
-
-
-@cache
-def sources_of(name: str, traffic: str) -> set[tuple[str, int]]:
-    """(source address, source port) of every flow of the profile, whose table is built as for a measurement."""
-    frames = TrafficStore(PROJECT, TOPOLOGY, LABS[name], first=20_000).table(traffic).frames.matrix(56)
-    six = (frames[:, 12] == 0x86) & (frames[:, 13] == 0xDD)
-    found = set()
-    for heads, family in (
-        (frames[six][:, [*range(22, 38), 54, 55]], socket.AF_INET6),
-        (frames[~six][:, [*range(26, 30), 34, 35]], socket.AF_INET),
-    ):
-        for head in map(bytes, np.unique(np.ascontiguousarray(heads).view(f"V{heads.shape[1]}"))):
-            found.add((socket.inet_ntop(family, head[:-2]), int.from_bytes(head[-2:], "big")))
-    return found
 
 
 FILLED = [
@@ -224,33 +209,36 @@ def test_limits_on_states_allow_for_lost_packets(lab: Lab, exercise: Exercise, c
 
 def test_lab03_flood_sources_are_in_the_sets() -> None:
     """Packets of a missing source would pass and cost more."""
-    lab = LABS["lab03-ipset"]
     floods = ("flood", "flood-one-source", "flood-random")
-    played = {name: {source for source, _ in sources_of(lab.id, name)} for name in floods}
+    store = TrafficStore(PROJECT, TOPOLOGY, LAB03, first=SOME)
+    played = {name: sources_of(store.table(name).frames) for name in floods}
     assert len(played["flood-random"]) > 10_000, "an entry is seldom hit twice"
-    sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
+    sets = [case for case in LAB03.cases.values() if case.traffic and "entries" in case.parameters]
     assert len(sets) == 12
     for case in sets:
-        held = listed(rendered(lab, case.ruleset, case.parameters))
-        hit = {address for address in held if address.startswith(LAB_ADDRESS)}
+        hit = {address for address in listed(case.ruleset, **case.parameters) if address.startswith(LAB_ADDRESS)}
         # At random some entries are not hit.
         assert hit >= played[case.traffic] if case.traffic == "flood-random" else hit == played[case.traffic], case.id
 
 
-def addresses_of(lab: Lab, name: str) -> set[str]:
-    return {str(ipaddress.IPv4Address(number)) for number in lab.classes[name].sources.numbers()}
+def sources_of(frames: Frames) -> set[str]:
+    numbers = np.unique(ipv4_numbers(read_headers(frames).src))
+    return {str(ipaddress.IPv4Address(int(number))) for number in numbers}
+
+
+def addresses_of(name: str) -> set[str]:
+    return {str(ipaddress.IPv4Address(number)) for number in LAB03.classes[name].sources.numbers()}
 
 
 def test_lab03_blacklists_have_all_attackers_and_no_other_source() -> None:
-    lab = LABS["lab03-ipset"]
-    attackers, others = addresses_of(lab, "blacklisted"), addresses_of(lab, "listed")
+    attackers, others = addresses_of("blacklisted"), addresses_of("listed")
     assert (len(attackers), len(others)) == (1000, 4000)
-    ex4 = lab.exercises[3]
-    longest = set(listed(rendered(lab, f"{ex4.id}/reference", ex4.parameters)))
-    for exercise in lab.exercises[1:]:
-        told = TrafficStore(PROJECT, TOPOLOGY, lab, 7).flows(exercise.traffic)
-        sources = {name: {str(flow[0]) for flow in told.get(name, [])} for name in lab.classes}
-        held = set(listed(rendered(lab, f"{exercise.id}/reference", exercise.parameters)))
+    ex4 = LAB03.exercises[3]
+    longest = set(listed(f"{ex4.id}/reference", **ex4.parameters))
+    for exercise in LAB03.exercises[1:]:
+        told = tables(LAB03.id).flows(exercise.traffic)
+        sources = {name: {str(flow[0]) for flow in told.get(name, [])} for name in LAB03.classes}
+        held = set(listed(f"{exercise.id}/reference", **exercise.parameters))
         assert attackers <= held, exercise.id
         assert not (sources["bystanders"] | sources["unlisted"]) & held, exercise.id
         longer = exercise.traffic != "attack"
@@ -290,11 +278,10 @@ def test_guide_commands_name_existing_items(name: str) -> None:
             assert word in known.get(verb, set()), f"fwlab {verb} {rest}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT.labs)))
-def test_relative_links_have_a_target(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
-    relative = [target for target in targets if not re.match(r"[a-z]+:", target)]
-    assert not [target for target in relative if not (page.parent / target).exists()]
+def test_links_of_notes_have_a_target() -> None:
+    targets = [(page, link) for page in NOTES for link in re.findall(r"\]\((?![a-z]+:)([^)#\s]+)", page.read_text())]
+    assert targets
+    assert not [f"{page}: {link}" for page, link in targets if not (page.parent / link).exists()]
 
 
 def test_a_missing_template_parameter_is_named() -> None:

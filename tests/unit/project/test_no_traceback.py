@@ -85,7 +85,7 @@ def test_the_entry_point_handles_interrupts_before_it_imports_fwlab() -> None:
 # ---- a full disk ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["list"], ["--help"]], ids=" ".join)
 def test_output_to_a_full_device(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = python("from fwlab.cli.main import main; main()", *words, stdout=full)

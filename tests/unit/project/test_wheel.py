@@ -24,8 +24,8 @@ from fwlab.grading.student_bundle import INSTALLED, PACKED, bundle_files
 from fwlab.images.boxes import IMAGES, content_key
 from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, lab_named
-from tests.fakes.image_build import SETTINGS
 from tests.unit.cli.test_bundle import GRADED, LAB, SOLUTIONS
+from tests.unit.images.test_boxes import SETTINGS
 from tests.unit.project.test_requirements import normal
 
 UV = Path(sys.executable).with_name("uv")

@@ -60,6 +60,8 @@ INTERFACES = {
 }
 #: What else libvirt writes into QEMU's arguments are file descriptors and places on the PCI bus.
 SHOWN = ("type", "driver", "mac", "host")
+#: The virtual testbed, with another QEMU for the DUT.
+WITHOUT_KVM = {"FWLAB_LINK": "virtio", "FWLAB_DUT_QEMU": "/bin/sh"}
 OFFLOADS = ["csum", "gso", *(f"guest_{one}" for one in ("csum", "tso4", "tso6", "ecn", "ufo"))]
 OFFLOADS += [f"host_{one}" for one in ("tso4", "tso6", "ecn", "ufo")]
 
@@ -121,7 +123,7 @@ def test_the_xml_of_each_kind(checkout: Path, kind: str) -> None:
 @needs("vagrant")
 def test_without_kvm_qemu_itself_carries_the_frames(checkout: Path) -> None:
     """The virtual DUT notifies in its own thread (ioeventfd=off), which vhost cannot be told of."""
-    made = machines(checkout, FWLAB_LINK="virtio")
+    made = machines(checkout, **WITHOUT_KVM)
     assert nics(made["dut"]) == golden(checkout, "virtio", "qemu")
     assert "virtio-net-pci.ioeventfd=off" in qemu_words(made["dut"])
 
@@ -129,7 +131,7 @@ def test_without_kvm_qemu_itself_carries_the_frames(checkout: Path) -> None:
 @needs("vagrant")
 def test_the_architecture_is_that_of_the_boxes_and_only_the_dut_has_another_qemu(checkout: Path) -> None:
     """libvirt would take the host's architecture, which an arm64 host has another of."""
-    made = machines(checkout, FWLAB_DUT_QEMU="/bin/sh")
+    made = machines(checkout, **WITHOUT_KVM)
     domains = {role: ET.fromstring(machine["domain"]) for role, machine in made.items()}
     assert {domain.find("os/type").get("arch") for domain in domains.values()} == {"x86_64"}
     emulators = {role: domain.findtext("devices/emulator") for role, domain in domains.items()}

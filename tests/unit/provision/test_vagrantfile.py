@@ -210,6 +210,32 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         rescue Vagrant::Errors::VagrantError => problem
           problem.message
         end
+        off = lambda do
+          provided::ShutdownDomain.prepend(Module.new do
+            def call(env)
+              raise Fog::Errors::TimeoutError, "The specified wait_for timeout (60 seconds) was exceeded"
+            end
+          end)
+          result, said = :nothing, []
+          builder = Vagrant::Action::Builder.new
+          builder.use(Vagrant::Action::Builtin::Call, provided::ShutdownDomain, :shutoff, :running) do |env, _|
+            result = env[:result]
+          end
+          ui.define_singleton_method(:warn) {{ |line, *| said << line }}
+          env = {{ machine: machine.("{LAB}"), action_name: :machine_action_halt, ui: ui }}
+          environment.action_runner.run(builder, env)
+          [result, said]
+        end
+        said = lambda do
+          said = []
+          [ui, environment.ui].each {{ |one| one.define_singleton_method(:info) {{ |line, *| said << line }} }}
+          quiet = FirewallLab::Actions::Quiet.new(ui)
+          [" -- Memory: 1024M", "    -> value=-global, ", "Starting domain."].each {{ |line| quiet.info(line) }}
+          quiet.rewriting {{ |one| one.info("Uploading") }}
+          FirewallLab::Plan.of(environment).started = ["{LAB}"]
+          environment.batch {{ |_| }}
+          said
+        end
         {{
           up: stack.(:up, provided::CreateDomain, provided::CreateNetworkInterfaces),
           halt: stack.(:halt, [provided::ShutdownDomain, :shutoff, :running]),
@@ -219,7 +245,9 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
           booted: steps_if.(false),
           provider: FirewallLab::Versions.provider[/^[0-9.]+$/],
           errors: ["up", "ssh", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
-          warnings: ["0.11.2", "0.99.0", "0.10.8"].to_h {{ |version| [version, warning.(version)] }}
+          warnings: ["0.11.2", "0.99.0", "0.10.8"].to_h {{ |version| [version, warning.(version)] }},
+          off: off.(),
+          said: said.()
         }}
         """,
     )
@@ -270,47 +298,14 @@ def test_the_provider_asks_neither_guest_nor_host(checkout: Path) -> None:
     assert "enp9s0" in devices
 
 
-def test_a_guest_that_does_not_shut_down_is_powered_off(checkout: Path) -> None:
+def test_a_guest_that_does_not_shut_down_is_powered_off(inside: dict[str, Any]) -> None:
     """The provider waits for the guest and gets a timeout error from its library; then it powers the guest off."""
-    found = shown(
-        checkout,
-        f"""
-        provided::ShutdownDomain.prepend(Module.new do
-          def call(env)
-            raise Fog::Errors::TimeoutError, "The specified wait_for timeout (60 seconds) was exceeded"
-          end
-        end)
-        result = :nothing
-        builder = Vagrant::Action::Builder.new
-        builder.use(Vagrant::Action::Builtin::Call, provided::ShutdownDomain, :shutoff, :running) do |env, _|
-          result = env[:result]
-        end
-        said = []
-        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
-        env = {{ machine: machine.("{LAB}"), action_name: :machine_action_halt, ui: ui }}
-        environment.action_runner.run(builder, env)
-        [result, said]
-        """,
-    )
-    assert found == [False, ["does not shut down within 60 s: switching it off"]]
+    assert inside["off"] == [False, ["does not shut down within 60 s: switching it off"]]
 
 
-def test_up_ends_with_what_to_type_and_without_the_providers_settings(checkout: Path) -> None:
-    said = shown(
-        checkout,
-        f"""
-        require "#{{Dir.pwd}}/provision/vagrant/actions"
-        said = []
-        [ui, environment.ui].each {{ |one| one.define_singleton_method(:info) {{ |line, *| said << line }} }}
-        quiet = FirewallLab::Actions::Quiet.new(ui)
-        [" -- Memory: 1024M", "    -> value=-global, ", "Starting domain."].each {{ |line| quiet.info(line) }}
-        quiet.rewriting {{ |one| one.info("Uploading") }}
-        FirewallLab::Plan.of(environment).started = ["{LAB}"]
-        environment.batch {{ |_| }}
-        said
-        """,
-    )
-    assert said == ["Starting domain.", "Uploading", f"{LAB} is up: `fwlab run {LAB}`, or `vagrant ssh {LAB}`"]
+def test_up_ends_with_what_to_type_and_without_the_providers_settings(inside: dict[str, Any]) -> None:
+    ends = f"{LAB} is up: `fwlab run {LAB}`, or `vagrant ssh {LAB}`"
+    assert inside["said"] == ["Starting domain.", "Uploading", ends]
 
 
 def test_what_is_measured_is_ended_only_by_force(checkout: Path) -> None:
