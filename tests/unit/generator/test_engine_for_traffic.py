@@ -19,7 +19,7 @@ from fwlab.testbed.selection import TestbedRequest
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 ENDS = "new: the profile ends, and TRex does not repeat it"
-ALIKE = "scans: TRex does not number the segments of TCP"
+ALIKE = "segments: TRex does not number the segments of TCP"
 ORDERED = "tcp-train: the order of its frames matters, and TRex does not keep it between streams"
 
 
@@ -43,7 +43,7 @@ def trex(monkeypatch: pytest.MonkeyPatch) -> None:
         ("lab02-conntrack", ["web"], ""),
         ("lab07-stateless", ["new", None], ENDS),
         ("lab03-ipset", ["attack"], ""),
-        ("lab04-nftables", ["scans"], ALIKE),
+        ("lab04-nftables", ["segments"], ALIKE),
     ],
 )
 def test_auto_plays_what_trex_cannot_by_the_replay_engine(lab: str, traffics: list[str | None], why: str) -> None:
@@ -65,7 +65,7 @@ def test_an_engine_that_was_asked_for_refuses_in_a_sentence(lab: str, traffic: s
         reject_unplayable_traffic(asked, [traffic])
     assert refused.value.message == why
     assert "--engine replay" in refused.value.hint
-    reject_unplayable_traffic(context("lab04-nftables", "trex"), ["scans"])  # segments as the profile has them
+    reject_unplayable_traffic(context("lab04-nftables", "trex"), ["segments"])  # segments as the profile has them
 
 
 @pytest.mark.usefixtures("trex")

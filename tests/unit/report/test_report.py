@@ -275,4 +275,4 @@ class TestWriting:
         (tmp_path / "reports").touch()
         with pytest.raises(FwlabError, match="cannot be written"):
             report(build_model(LAB, RUN), tmp_path / "reports", None)
-        assert "Raw drop" in capsys.readouterr().out
+        assert "raw-drop" in capsys.readouterr().out

@@ -144,4 +144,4 @@ def test_trex_draws_the_same_fields(lab: str, traffic: str) -> None:
 
 def test_trex_does_not_number_segments() -> None:
     assert varies_all(store("lab03-ipset", 1).streams("attack"))
-    assert not varies_all(store("lab04-nftables", 1).streams("scans"))
+    assert not varies_all(store("lab04-nftables", 1).streams("segments"))
