@@ -149,6 +149,12 @@ class Numbers:
         measured = next(one for one in run.exercises if one.ruleset == ruleset)
         return self._capacity(run, measured).median / 1e3
 
+    def graded_percent(self, result: str, ruleset: str) -> float:
+        """Per cent of the packets of an exercise's ruleset that pass. As `graded`."""
+        run = self._result(result)
+        measured = next(one for one in run.exercises if one.ruleset == ruleset)
+        return 100 * self._figure("passed", run, measured).median
+
     def other_packets(self, result: str, ruleset: str, base: str, share: float) -> float:
         """What the other packets of an exercise cost, if this share costs what `base` costs. As `graded`."""
         return (1e6 / self.graded(result, ruleset) - share * self.cost(base)) / (1 - share)
@@ -176,6 +182,10 @@ class Numbers:
     def taken(self, case: str, *functions: str) -> float:
         """Instructions that a packet takes in these functions and below them, by the same samples."""
         return self.sampled(case, *functions) * self.cost(case) / 100
+
+    def admitted(self, entries: int, buckets: int) -> float:
+        """Computed per cent of the newcomers that find an entry to replace in a full table of conntrack."""
+        return 100 * (1 - math.exp(-16 * entries / buckets))
 
     def minutes(self, system: str = "linux") -> float:
         """How long the published cases of a system took to measure, with machines that were up."""
@@ -218,6 +228,10 @@ class Numbers:
         """The same for the entries by which two cases differ."""
         return (self.median(case) - self.median(less)) / count
 
+    def state_bytes(self, case: str) -> float:
+        """Bytes of kernel memory for each tracked connection."""
+        return self._of("state_bytes")(case)
+
     def load_ratio(self, case: str, base: str) -> float:
         """How many times as long it takes to load the ruleset."""
         load = self._of("load_time")
@@ -236,9 +250,12 @@ class Numbers:
         return load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
 
     def _capacity(self, run: Run, measured: Measured) -> Figure:
-        found = figure(measured, METRICS["capacity"], run.testbed)
+        return self._figure("capacity", run, measured)
+
+    def _figure(self, metric: str, run: Run, measured: Measured) -> Figure:
+        found = figure(measured, METRICS[metric], run.testbed)
         if found is None:
-            raise ValueError(f"no capacity of {measured.id}")
+            raise ValueError(f"no {metric} of {measured.id}")
         return found
 
     def _other(self, lab: str) -> "Numbers":
