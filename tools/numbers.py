@@ -14,6 +14,7 @@ from fwlab.checkout.project import find_project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
+from fwlab.model.benchmarks import TrialResult
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Measured, Run
 from fwlab.report.model import build_model
@@ -64,6 +65,18 @@ class Numbers:
     def frmol(self, case: str) -> float:
         """Thousand packets per second that are forwarded at the maximum offered load."""
         return self._of("frmol")(case) / 1e3
+
+    def forwarded_at(self, case: str, times: float) -> float:
+        """Thousand packets per second that are forwarded when this multiple of FRMOL is offered."""
+        trial = self._offered(case, times)
+        return trial.arrived / trial.duration_s / 1e3
+
+    def busy_at(self, case: str, times: float) -> float:
+        """Per cent of the time that the DUT is busy when this multiple of FRMOL is offered."""
+        share = self._offered(case, times).busy_share
+        if share is None:
+            raise ValueError(f"nobody looked at how busy the DUT was: {case}")
+        return 100 * share
 
     def mbit(self, case: str, size: int) -> float:
         """Mbit/s, for frames of `size` bytes."""
@@ -130,6 +143,10 @@ class Numbers:
         """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""
         lookup = self.more(tracked, routing) + self.more(known_tcp, known)
         return (self.more(new, known) + (packets - 1) * lookup) / 1000
+
+    def break_even_merged(self, case: str, less: str, lab: str, longer: str, shorter: str, count: int) -> float:
+        """The same if fifteen packets of sixteen are spared the rules, which two cases of another lab price."""
+        return self.more(case, less) / (15 / 16 * self.each_in(lab, longer, shorter, count))
 
     def more_in(self, lab: str, case: str, less: str) -> float:
         """The same in another lab."""
@@ -227,6 +244,13 @@ class Numbers:
         """The parameter at which the faster sweep overtakes the slower one."""
         model = build_model(self._lab, self._runs[0], self._runs[1:])
         return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
+
+    def _offered(self, case: str, times: float) -> TrialResult:
+        """The trial of the frame loss curve with this multiple of FRMOL. Raises StopIteration if there is none."""
+        found = next(measured for run in self._runs for measured in run.cases if measured.id == case)
+        offered = 1e3 * self.frmol(case) * times
+        curve = found.benchmarks.curve if found.benchmarks else ()
+        return next(one for one in curve if math.isclose(one.intended_load or 0, offered, rel_tol=0.01))
 
     def _result(self, result: str) -> Run:
         return load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
