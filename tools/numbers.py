@@ -19,6 +19,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.results import Measured, Run
 from fwlab.report.model import build_model
 from tools.calls import call, methods
+from tools.core_ratios import modelled_cases
 from tools.figures import Median, medians, profiled, published_runs
 
 _NUMBER = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<call>[^\n]+?) -->)")
@@ -115,6 +116,11 @@ class Numbers:
         """What each of the `count` rules, entries or bytes costs by which the cases differ."""
         return self.more(case, less) / count
 
+    def percent_more_cycles(self, core: str, case: str, base: str) -> float:
+        """By how many per cent it takes more cycles of a modelled core."""
+        cases = modelled_cases(find_project(), self._lab.id)[core]
+        return 100 * (cases[case].cycles / cases[base].cycles - 1)
+
     def percent_each(self, case: str, less: str, count: int, base: str) -> float:
         """The same in per cent of what `base` costs."""
         return 100 * self.each(case, less, count) / self.cost(base)
@@ -162,9 +168,26 @@ class Numbers:
 
     def graded(self, result: str, ruleset: str) -> float:
         """Thousand packets per second of an exercise's ruleset, EXERCISE/start for example, in results/LAB/RESULT."""
-        run = self._result(result)
-        measured = next(one for one in run.exercises if one.ruleset == ruleset)
-        return self._capacity(run, measured).median / 1e3
+        return self._figure(*self._graded(result, ruleset)).median / 1e3
+
+    def graded_connections(self, result: str, ruleset: str) -> float:
+        """Connections per second of an exercise's ruleset. As `graded`."""
+        run, measured = self._graded(result, ruleset)
+        return self._figure(run, measured, "connections").median
+
+    def held(self, result: str, ruleset: str) -> float:
+        """Tracked connections after the exercise's traffic. As `graded`."""
+        states = self._graded(result, ruleset)[1].states
+        if states is None:
+            raise ValueError(f"no table of connections was counted with {ruleset}")
+        return states.held
+
+    def admitted(self, result: str, ruleset: str, name: str) -> float:
+        """Per cent of the packets of this class that arrived while the table was filled. As `graded`."""
+        filled = self._graded(result, ruleset)[1].filled
+        if filled is None:
+            raise ValueError(f"no packets of classes were counted with {ruleset}")
+        return 100 * filled.arrived[name] / filled.offered[name]
 
     def other_packets(self, result: str, ruleset: str, base: str, share: float) -> float:
         """What the other packets of an exercise cost, if this share costs what `base` costs. As `graded`."""
@@ -173,12 +196,12 @@ class Numbers:
     def kpps_in(self, result: str, case: str) -> float:
         """Thousand packets per second of a case in results/LAB/RESULT."""
         run = self._result(result)
-        return self._capacity(run, next(one for one in run.cases if one.id == case)).median / 1e3
+        return self._figure(run, next(one for one in run.cases if one.id == case)).median / 1e3
 
     def percent_apart(self, result: str, case: str) -> float:
         """The spread of this case's trials in results/LAB/RESULT, in per cent."""
         run = self._result(result)
-        return 100 * self._capacity(run, next(one for one in run.cases if one.id == case)).spread
+        return 100 * self._figure(run, next(one for one in run.cases if one.id == case)).spread
 
     def mixed(self, case: str, other: str, percent: float) -> float:
         """Computed thousand packets per second if this percentage of the packets cost what `other` costs."""
@@ -255,10 +278,14 @@ class Numbers:
     def _result(self, result: str) -> Run:
         return load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
 
-    def _capacity(self, run: Run, measured: Measured) -> Figure:
-        found = figure(measured, METRICS["capacity"], run.testbed)
+    def _graded(self, result: str, ruleset: str) -> tuple[Run, Measured]:
+        run = self._result(result)
+        return run, next(one for one in run.exercises if one.ruleset == ruleset)
+
+    def _figure(self, run: Run, measured: Measured, metric: str = "capacity") -> Figure:
+        found = figure(measured, METRICS[metric], run.testbed)
         if found is None:
-            raise ValueError(f"no capacity of {measured.id}")
+            raise ValueError(f"no {metric} of {measured.id}")
         return found
 
     def _other(self, lab: str) -> "Numbers":
