@@ -10,6 +10,8 @@ import math
 import re
 from pathlib import Path
 
+from fwlab_coresim.functions import function_costs
+
 from fwlab.checkout.project import find_project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.saved_runs import load_run
@@ -121,6 +123,12 @@ class Numbers:
         cases = modelled_cases(find_project(), self._lab.id)[core]
         return 100 * (cases[case].cycles / cases[base].cycles - 1)
 
+    def executed(self, result: str, case: str, function: str) -> float:
+        """Instructions per packet in this function of the kernel, by a profile on a modelled core in results/LAB."""
+        run = self._result(result)
+        costs = function_costs(next(one for one in run.cases if one.id == case), run.testbed)
+        return next(one.instructions for one in costs if one.name == function)
+
     def percent_each(self, case: str, less: str, count: int, base: str) -> float:
         """The same in per cent of what `base` costs."""
         return 100 * self.each(case, less, count) / self.cost(base)
@@ -174,6 +182,10 @@ class Numbers:
         """Connections per second of an exercise's ruleset. As `graded`."""
         run, measured = self._graded(result, ruleset)
         return self._figure(run, measured, "connections").median
+
+    def graded_each(self, result: str, ruleset: str, base: str, count: int) -> float:
+        """What each of the `count` rules costs by which two rulesets of exercises differ. As `graded`."""
+        return (1e6 / self.graded(result, ruleset) - 1e6 / self.graded(result, base)) / count
 
     def held(self, result: str, ruleset: str) -> float:
         """Tracked connections after the exercise's traffic. As `graded`."""
