@@ -170,6 +170,10 @@ class Numbers:
         """What each of the `count` rules or entries costs by which two cases of another lab differ."""
         return self._other(lab).each(case, less, count)
 
+    def break_even_in(self, lab: str, case: str, less: str, longer: str, shorter: str, count: int) -> float:
+        """`break_even` by the figures of another lab."""
+        return self._other(lab).break_even(case, less, longer, shorter, count)
+
     def cost_in(self, lab: str, case: str) -> float:
         """What a case of another lab costs."""
         return self._other(lab).cost(case)
