@@ -229,6 +229,10 @@ class Numbers:
         inside = sum(count for stack, count in stacks.items() if set(functions) & set(stack.split(";")))
         return 100 * inside / sum(stacks.values())
 
+    def taken(self, case: str, *functions: str) -> float:
+        """Instructions that a packet takes in these functions and below them, by the same samples."""
+        return self.sampled(case, *functions) * self.cost(case) / 100
+
     def minutes(self, system: str = "linux") -> float:
         """How long the published cases of a system took to measure, with machines that were up."""
         runs = [run for run in self._runs if run.dut.system == system]
