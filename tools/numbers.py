@@ -159,7 +159,7 @@ class Numbers:
         return (self.more(new, known) + (packets - 1) * lookup) / 1000
 
     def break_even_merged(self, case: str, less: str, lab: str, longer: str, shorter: str, count: int) -> float:
-        """The same if fifteen packets of sixteen are spared the rules, which two cases of another lab price."""
+        """`break_even` if fifteen packets of sixteen are spared the rules, which two cases of another lab price."""
         return self.more(case, less) / (15 / 16 * self.each_in(lab, longer, shorter, count))
 
     def more_in(self, lab: str, case: str, less: str) -> float:
