@@ -7,8 +7,8 @@ FWLAB = .venv/bin/fwlab
 TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
-	image lint readme figures ranges clean
+.PHONY: help setup test-setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage \
+	nested-host arm64-host bench image lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
@@ -32,6 +32,10 @@ help:
 setup:
 	@provision/host/install $(if $(IMPORT),packages.txt)
 	@provision/host/venv
+
+# What only tests, linters and benchmarks need.
+test-setup: setup
+	@provision/host/install packages-test.txt
 
 boxes: setup
 	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')
@@ -67,11 +71,11 @@ test: test-offline test-browser test-live
 # One process more than there are cores: a tenth of the time is spent waiting. The tests of a file share a process, and
 # what their modules keep.
 OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
-test-offline: setup
+test-offline: test-setup
 	$(OFFLINE) -m 'not thorough'
 
 # Apart from test-offline, because tracing the lines takes two thirds more time.
-coverage: setup
+coverage: test-setup
 	$(PYTEST) tests/unit tests/contract --cov --cov-report=term
 
 # Opens the site and reports in Chromium. Where that cannot be installed, the tests are skipped; in CI they fail.
@@ -83,11 +87,11 @@ test-browser: setup
 # share the tests, each with machines of its own. SETS=1: only one process.
 SETS ?= $(shell [ "$$(nproc)" -ge 2 ] && echo 2 || echo 1)
 LIVE = $(PYTEST) tests/live --durations=12 $(if $(filter-out 1,$(SETS)),-n $(SETS) --dist loadfile --no-loadscope-reorder)
-test-live: boxes
+test-live: test-setup boxes
 	$(LIVE) -m 'not thorough'
 
 # With those that vary what a shorter test shows. Run it before a release.
-test-all: test-browser boxes
+test-all: test-browser test-setup boxes
 	$(OFFLINE)
 	$(LIVE)
 
@@ -100,11 +104,11 @@ nested-host: boxes
 arm64-host: boxes
 	.venv/bin/python -m tests.arm64_host --restored
 
-bench: boxes
+bench: test-setup boxes
 	$(TOOLS) repeatability $(LAB)
 	$(TOOLS) waits $(LAB) --every-case
 
-lint: setup
+lint: test-setup
 	.venv/bin/pre-commit run --all-files
 
 # What a student needs, without solutions: bundles/fwlab-LAB.tar.gz. All labs in one: .venv/bin/fwlab author bundle

@@ -10,14 +10,18 @@ import math
 import re
 from pathlib import Path
 
+from fwlab_coresim.functions import function_costs
+
 from fwlab.checkout.project import find_project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
+from fwlab.model.benchmarks import TrialResult
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Measured, Run
 from fwlab.report.model import build_model
 from tools.calls import call, methods
+from tools.core_ratios import modelled_cases
 from tools.figures import Median, medians, profiled, published_runs
 
 _NUMBER = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<call>[^\n]+?) -->)")
@@ -65,6 +69,18 @@ class Numbers:
         """Thousand packets per second that are forwarded at the maximum offered load."""
         return self._of("frmol")(case) / 1e3
 
+    def forwarded_at(self, case: str, times: float) -> float:
+        """Thousand packets per second that are forwarded when this multiple of FRMOL is offered."""
+        trial = self._offered(case, times)
+        return trial.arrived / trial.duration_s / 1e3
+
+    def busy_at(self, case: str, times: float) -> float:
+        """Per cent of the time that the DUT is busy when this multiple of FRMOL is offered."""
+        share = self._offered(case, times).busy_share
+        if share is None:
+            raise ValueError(f"nobody looked at how busy the DUT was: {case}")
+        return 100 * share
+
     def mbit(self, case: str, size: int) -> float:
         """Mbit/s, for frames of `size` bytes."""
         return self.kpps(case) * size * 8 / 1000
@@ -102,6 +118,17 @@ class Numbers:
         """What each of the `count` rules, entries or bytes costs by which the cases differ."""
         return self.more(case, less) / count
 
+    def percent_more_cycles(self, core: str, case: str, base: str) -> float:
+        """By how many per cent it takes more cycles of a modelled core."""
+        cases = modelled_cases(find_project(), self._lab.id)[core]
+        return 100 * (cases[case].cycles / cases[base].cycles - 1)
+
+    def executed(self, result: str, case: str, function: str) -> float:
+        """Instructions per packet in this function of the kernel, by a profile on a modelled core in results/LAB."""
+        run = self._result(result)
+        costs = function_costs(next(one for one in run.cases if one.id == case), run.testbed)
+        return next(one.instructions for one in costs if one.name == function)
+
     def percent_each(self, case: str, less: str, count: int, base: str) -> float:
         """The same in per cent of what `base` costs."""
         return 100 * self.each(case, less, count) / self.cost(base)
@@ -131,6 +158,10 @@ class Numbers:
         lookup = self.more(tracked, routing) + self.more(known_tcp, known)
         return (self.more(new, known) + (packets - 1) * lookup) / 1000
 
+    def break_even_merged(self, case: str, less: str, lab: str, longer: str, shorter: str, count: int) -> float:
+        """`break_even` if fifteen packets of sixteen are spared the rules, which two cases of another lab price."""
+        return self.more(case, less) / (15 / 16 * self.each_in(lab, longer, shorter, count))
+
     def more_in(self, lab: str, case: str, less: str) -> float:
         """The same in another lab."""
         return self._other(lab).more(case, less)
@@ -139,15 +170,45 @@ class Numbers:
         """What each of the `count` rules or entries costs by which two cases of another lab differ."""
         return self._other(lab).each(case, less, count)
 
+    def break_even_in(self, lab: str, case: str, less: str, longer: str, shorter: str, count: int) -> float:
+        """`break_even` by the figures of another lab."""
+        return self._other(lab).break_even(case, less, longer, shorter, count)
+
     def cost_in(self, lab: str, case: str) -> float:
         """What a case of another lab costs."""
         return self._other(lab).cost(case)
 
     def graded(self, result: str, ruleset: str) -> float:
         """Thousand packets per second of an exercise's ruleset, EXERCISE/start for example, in results/LAB/RESULT."""
-        run = self._result(result)
-        measured = next(one for one in run.exercises if one.ruleset == ruleset)
-        return self._capacity(run, measured).median / 1e3
+        return self._figure(*self._graded(result, ruleset)).median / 1e3
+
+    def graded_connections(self, result: str, ruleset: str) -> float:
+        """Connections per second of an exercise's ruleset. As `graded`."""
+        run, measured = self._graded(result, ruleset)
+        return self._figure(run, measured, "connections").median
+
+    def graded_each(self, result: str, ruleset: str, base: str, count: int) -> float:
+        """What each of the `count` rules costs by which two rulesets of exercises differ. As `graded`."""
+        return (1e6 / self.graded(result, ruleset) - 1e6 / self.graded(result, base)) / count
+
+    def held(self, result: str, ruleset: str) -> float:
+        """Tracked connections after the exercise's traffic. As `graded`."""
+        states = self._graded(result, ruleset)[1].states
+        if states is None:
+            raise ValueError(f"no table of connections was counted with {ruleset}")
+        return states.held
+
+    def admitted(self, result: str, ruleset: str, name: str) -> float:
+        """Per cent of the packets of this class that arrived while the table was filled. As `graded`."""
+        filled = self._graded(result, ruleset)[1].filled
+        if filled is None:
+            raise ValueError(f"no packets of classes were counted with {ruleset}")
+        return 100 * filled.arrived[name] / filled.offered[name]
+
+    def graded_percent(self, result: str, ruleset: str) -> float:
+        """Per cent of the packets of an exercise's ruleset that pass. As `graded`."""
+        run, measured = self._graded(result, ruleset)
+        return 100 * self._figure(run, measured, "passed").median
 
     def other_packets(self, result: str, ruleset: str, base: str, share: float) -> float:
         """What the other packets of an exercise cost, if this share costs what `base` costs. As `graded`."""
@@ -156,12 +217,12 @@ class Numbers:
     def kpps_in(self, result: str, case: str) -> float:
         """Thousand packets per second of a case in results/LAB/RESULT."""
         run = self._result(result)
-        return self._capacity(run, next(one for one in run.cases if one.id == case)).median / 1e3
+        return self._figure(run, next(one for one in run.cases if one.id == case)).median / 1e3
 
     def percent_apart(self, result: str, case: str) -> float:
         """The spread of this case's trials in results/LAB/RESULT, in per cent."""
         run = self._result(result)
-        return 100 * self._capacity(run, next(one for one in run.cases if one.id == case)).spread
+        return 100 * self._figure(run, next(one for one in run.cases if one.id == case)).spread
 
     def mixed(self, case: str, other: str, percent: float) -> float:
         """Computed thousand packets per second if this percentage of the packets cost what `other` costs."""
@@ -172,6 +233,14 @@ class Numbers:
         stacks = profiled(self._lab.id, case)[1].stacks
         inside = sum(count for stack, count in stacks.items() if set(functions) & set(stack.split(";")))
         return 100 * inside / sum(stacks.values())
+
+    def taken(self, case: str, *functions: str) -> float:
+        """Instructions that a packet takes in these functions and below them, by the same samples."""
+        return self.sampled(case, *functions) * self.cost(case) / 100
+
+    def newcomers(self, entries: int, buckets: int) -> float:
+        """Computed per cent of the newcomers that find an entry to replace in a full table of conntrack."""
+        return 100 * (1 - math.exp(-16 * entries / buckets))
 
     def minutes(self, system: str = "linux") -> float:
         """How long the published cases of a system took to measure, with machines that were up."""
@@ -214,6 +283,10 @@ class Numbers:
         """The same for the entries by which two cases differ."""
         return (self.median(case) - self.median(less)) / count
 
+    def state_bytes(self, case: str) -> float:
+        """Bytes of kernel memory for each tracked connection."""
+        return self._of("state_bytes")(case)
+
     def load_ratio(self, case: str, base: str) -> float:
         """How many times as long it takes to load the ruleset."""
         load = self._of("load_time")
@@ -228,13 +301,24 @@ class Numbers:
         model = build_model(self._lab, self._runs[0], self._runs[1:])
         return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
 
+    def _offered(self, case: str, times: float) -> TrialResult:
+        """The trial of the frame loss curve with this multiple of FRMOL. Raises StopIteration if there is none."""
+        found = next(measured for run in self._runs for measured in run.cases if measured.id == case)
+        offered = 1e3 * self.frmol(case) * times
+        curve = found.benchmarks.curve if found.benchmarks else ()
+        return next(one for one in curve if math.isclose(one.intended_load or 0, offered, rel_tol=0.01))
+
     def _result(self, result: str) -> Run:
         return load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
 
-    def _capacity(self, run: Run, measured: Measured) -> Figure:
-        found = figure(measured, METRICS["capacity"], run.testbed)
+    def _graded(self, result: str, ruleset: str) -> tuple[Run, Measured]:
+        run = self._result(result)
+        return run, next(one for one in run.exercises if one.ruleset == ruleset)
+
+    def _figure(self, run: Run, measured: Measured, metric: str = "capacity") -> Figure:
+        found = figure(measured, METRICS[metric], run.testbed)
         if found is None:
-            raise ValueError(f"no capacity of {measured.id}")
+            raise ValueError(f"no {metric} of {measured.id}")
         return found
 
     def _other(self, lab: str) -> "Numbers":

@@ -41,7 +41,10 @@ def key_of(source: Path) -> str:
 def _build(source: Path, path: Path) -> None:
     lacking = [tool for tool in ("make", "cc") if shutil.which(tool) is None]
     if lacking:
-        raise CannotMeasure(f"the model is built with {' and '.join(lacking)}, which is missing", "make setup")
+        raise CannotMeasure(
+            f"the model is built with {' and '.join(lacking)}, which is missing",
+            "as root: apt-get install make gcc libc6-dev",
+        )
     with tempfile.TemporaryDirectory(prefix="fwlab-model-") as work:
         made = Path(work) / "model.so"
         command = ["make", "-s", "-C", str(source), "CC=cc", f"BUILD={work}/build", f"OUT={made}"]

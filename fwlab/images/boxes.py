@@ -47,6 +47,16 @@ def base_key(root: Path, image: str, settings: dict[str, str]) -> str:
     return _hash(root, files, settings)
 
 
+def engine_key(root: Path) -> str:
+    """The key (64 hex digits) of the replay engine that the generator's image contains."""
+    return _hash(root, [*_engine(root), *_files(root, "packer/base/*")], {})
+
+
+def _engine(root: Path) -> list[Path]:
+    files = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")
+    return [path for path in files if not path.name.endswith(".skel.h")]
+
+
 def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     """The key (64 hex digits) of an image.
 
@@ -68,8 +78,7 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
         wanted += ["packer/full-kernel/*"] if "kernel" in settings else []
     files = list(_files(root, *wanted))
     if image == "generator":
-        engine = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")
-        files += [path for path in engine if not path.name.endswith(".skel.h")]
+        files += _engine(root)
     return _hash(root, files, settings)
 
 

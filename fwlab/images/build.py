@@ -27,7 +27,17 @@ from typing import Any
 from fwlab.checkout.project import Project
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
-from fwlab.images.boxes import FREEBSD, BuildError, base_key, cached, content_key, locked, need_room, publish
+from fwlab.images.boxes import (
+    FREEBSD,
+    BuildError,
+    base_key,
+    cached,
+    content_key,
+    engine_key,
+    locked,
+    need_room,
+    publish,
+)
 from fwlab.images.disk_use import BASE_DISK, BASE_RAMDISK
 from fwlab.images.freebsd import FreebsdImage, explained
 from fwlab.images.programs import PackerTools, Subprocesses
@@ -279,18 +289,15 @@ class Builder:
 
     def _prepared(self, image: str, key: str, work: Path, log: Path) -> list[str]:
         """Put into `work` what Packer reads, its variables among them; returns its command."""
-        run = self.programs.run
-        if image == "generator":
-            run(["make", "-s", "-C", str(self.project.root / "engine")], log, "generator: replay engine")
         values = {"image": image, "work": str(work), "key": key, "seed": str(work / "seed.iso")}
-        values |= {"ssh_key": str(work / "id_ed25519"), "provision": str(self._staged(image, work))}
+        values |= {"ssh_key": str(work / "id_ed25519"), "provision": str(self._staged(image, work, log))}
         tarball = self._tarball_for(image)
         if tarball is not None and tarball.path is not None:
             values |= {"trex_url": tarball.path.as_uri(), "trex_sha256": tarball.sha256}
         values["built"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         values |= self._base_values(image, work, log)
         freebsd = self._freebsd_for(image)
-        run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
+        self.programs.run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
         variables = work / f"{image}.pkrvars.hcl"
         variables.write_text("".join(f"{name} = {hcl(value)}\n" for name, value in values.items()))
         templates = self.tools.templates(self.packer, work)
@@ -333,7 +340,21 @@ class Builder:
                 shutil.rmtree(old, ignore_errors=True)  # it is made again in a minute
         return directory
 
-    def _staged(self, image: str, work: Path) -> Path:
+    def _engine(self, log: Path) -> Path:
+        """The replay engine, compiled with the images' libraries, not the host's, unless the cache has it."""
+        key = engine_key(self.project.root)
+        engine = self.cache / "engines" / f"fwlab-replay-{key[:12]}"
+        with locked(self.cache / "locks" / "engine", self.programs.stopped):
+            if not cached(engine):
+                self.say("generator: compiling its replay engine")
+                shutil.rmtree(engine.parent, ignore_errors=True)  # an older one is compiled again in a minute
+                engine.parent.mkdir(parents=True)
+                made = engine.with_name("new")
+                self.programs.run([str(self.packer / "base" / "engine"), str(made)], log, "generator: replay engine")
+                publish(made, engine, {"key": key})
+        return engine
+
+    def _staged(self, image: str, work: Path, log: Path) -> Path:
         """A copy of provision/ with what this image needs and no more."""
         root, staged = self.project.root, work / "provision"
         staged.mkdir()
@@ -352,7 +373,7 @@ class Builder:
             shutil.copy2(self.packer / "base" / "dpkg.cfg", staged / "common")
         if image == "generator":
             (staged / "engine").mkdir()
-            shutil.copy2(root / "engine" / "fwlab-replay", staged / "engine")
+            shutil.copy2(self._engine(log), staged / "engine" / "fwlab-replay")
             if self.tarball is not None and self.tarball.path is not None:
                 shutil.copyfile(self.tarball.path, staged / "trex.tar.gz")
         return staged

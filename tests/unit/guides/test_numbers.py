@@ -42,12 +42,20 @@ def test_a_page_without_numbers_needs_no_run(tmp_path: Path) -> None:
         ('lowest("none")', "'none'"),
         ('each("raw-drop", "raw-drop", 0)', "division by zero"),
         ('cost("no-such-case")', "the published run has no figure of no-such-case"),
+        ('busy_at("raw-drop", 0.8)', "busy_at"),
     ],
 )
 def test_a_wrong_call_is_named(wrong: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=re.escape(complaint)) as error:
         with_numbers(f"1<!-- = {wrong} -->", PAGE)
     assert "README.md" in str(error.value)
+
+
+def test_of_a_curve_only_loads_that_were_offered_have_a_number() -> None:
+    page = ROOT / "labs/lab01-forwarding/README.md"
+    assert with_numbers('0<!-- = busy_at("throughput", 0.8) -->', page).startswith("82<")
+    with pytest.raises(BadInput, match="busy_at"):
+        with_numbers('0<!-- = busy_at("throughput", 0.7) -->', page)
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,6 @@ def test_what_packer_reads_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(PackerTools, "require", lambda *_: None)
     monkeypatch.setattr(Builder, "_base_values", lambda *_: base)
     monkeypatch.setattr(Builder, "_staged", lambda *_: PACKER)
-    run = Subprocesses.run
-    monkeypatch.setattr(Subprocesses, "run", lambda *words: None if words[1][0] == "make" else run(*words))
     freebsd = FreebsdImage("/x", "0" * 64) if image == "dut-freebsd" else None
     found = builder(tmp_path / "cache", freebsd=freebsd)
     command = found.prepare(image, folder)
@@ -265,14 +263,14 @@ def test_images_with_the_full_kernel_are_made_from_a_copy_that_names_its_package
     before = (checkout / "provision/common/packages.txt").read_text()
     copy = build.base_builder(checkout, "sink", tmp_path / "work").parents[2] / "provision"
     (tmp_path / "stage").mkdir()
-    staged = builder(tmp_path, checkout, full=True)._staged("sink", tmp_path / "stage")
+    staged = builder(tmp_path, checkout, full=True)._staged("sink", tmp_path / "stage", tmp_path / "log")
     for made in (copy, staged):
         packages = (made / "common/packages.txt").read_text().splitlines()
         assert (FULL in packages, CLOUD in packages, len(packages)) == (True, False, len(before.splitlines()))
         assert (made / "common/35-virtual-functions.sh").exists()
         assert (made / "sink/packages.txt").exists()
     (tmp_path / "usual").mkdir()
-    usual = builder(tmp_path, checkout)._staged("sink", tmp_path / "usual")
+    usual = builder(tmp_path, checkout)._staged("sink", tmp_path / "usual", tmp_path / "log")
     assert (usual / "common/packages.txt").read_text() == before
     assert not (usual / "common/35-virtual-functions.sh").exists()
     (copy / "common/packages.txt").write_text("linux-image-rt-amd64\n")
@@ -280,8 +278,21 @@ def test_images_with_the_full_kernel_are_made_from_a_copy_that_names_its_package
         build.put_full_kernel(checkout, copy)
 
 
+def test_the_engine_is_compiled_once_for_all_images_that_contain_it(checkout: Path, tmp_path: Path) -> None:
+    compiler, log = checkout / "packer/base/engine", tmp_path / "log"
+    compiler.write_text(f'#!/bin/sh\necho run >> {log}; cat "$(dirname "$0")/../../engine/main.c" > "$1"\n')
+    for number, edit in enumerate(("", "", "/* changed */"), 1):
+        with (checkout / "engine/main.c").open("a") as file:
+            file.write(edit)
+        (work := tmp_path / str(number)).mkdir()
+        staged = builder(tmp_path, checkout)._staged("generator", work, log)
+        assert (staged / "engine/fwlab-replay").read_text() == (checkout / "engine/main.c").read_text()
+    assert log.read_text() == "run\n" * 2
+    assert len(list((tmp_path / "engines").glob("*[!n]"))) == 1  # and its record
+
+
 def test_freebsd_gets_its_own_scripts_alone(tmp_path: Path) -> None:
-    staged = builder(tmp_path, freebsd=FreebsdImage("/x", "0" * 64))._staged("dut-freebsd", tmp_path)
+    staged = builder(tmp_path, freebsd=FreebsdImage("/x", "0" * 64))._staged("dut-freebsd", tmp_path, tmp_path / "log")
     assert {path.name for path in staged.iterdir()} == {"run", "idempotence_check", "cleanup", "dut-freebsd"}
     assert "cloud-init" not in (staged / "cleanup").read_text()
     assert not (staged / "dut-freebsd/cleanup").exists()
