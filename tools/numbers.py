@@ -205,6 +205,11 @@ class Numbers:
             raise ValueError(f"no packets of classes were counted with {ruleset}")
         return 100 * filled.arrived[name] / filled.offered[name]
 
+    def graded_percent(self, result: str, ruleset: str) -> float:
+        """Per cent of the packets of an exercise's ruleset that pass. As `graded`."""
+        run, measured = self._graded(result, ruleset)
+        return 100 * self._figure(run, measured, "passed").median
+
     def other_packets(self, result: str, ruleset: str, base: str, share: float) -> float:
         """What the other packets of an exercise cost, if this share costs what `base` costs. As `graded`."""
         return (1e6 / self.graded(result, ruleset) - share * self.cost(base)) / (1 - share)
@@ -232,6 +237,10 @@ class Numbers:
     def taken(self, case: str, *functions: str) -> float:
         """Instructions that a packet takes in these functions and below them, by the same samples."""
         return self.sampled(case, *functions) * self.cost(case) / 100
+
+    def newcomers(self, entries: int, buckets: int) -> float:
+        """Computed per cent of the newcomers that find an entry to replace in a full table of conntrack."""
+        return 100 * (1 - math.exp(-16 * entries / buckets))
 
     def minutes(self, system: str = "linux") -> float:
         """How long the published cases of a system took to measure, with machines that were up."""
@@ -273,6 +282,10 @@ class Numbers:
     def memory_more_each(self, case: str, less: str, count: int) -> float:
         """The same for the entries by which two cases differ."""
         return (self.median(case) - self.median(less)) / count
+
+    def state_bytes(self, case: str) -> float:
+        """Bytes of kernel memory for each tracked connection."""
+        return self._of("state_bytes")(case)
 
     def load_ratio(self, case: str, base: str) -> float:
         """How many times as long it takes to load the ruleset."""
