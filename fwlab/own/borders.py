@@ -11,10 +11,11 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from fwlab.own.packets import ACK, ECHO, ICMP, ICMPV6, SYN, TCP, UDP, Packet
-from fwlab.own.rules import FLAGS, HIGHEST, STATES, Key, Match, Rule, Rules, Span, names_it
+from fwlab.own.packets import ACK, ECHO, ICMP, ICMPV6, SYN, TCP, UDP, Packet, is_error
+from fwlab.own.rules import FLAGS, HIGHEST, STATES, Key, Match, Rule, Rules, Span, Way, names_it
 
 Step = dict[str, Any]
 #: One packet with the fields of a rule's conditions: iif, oif, version, saddr, daddr, proto, ..., and state.
@@ -28,6 +29,8 @@ MAX_SPANS = 64
 MAX_OTHERS, MAX_PLAIN = 4, 6
 #: Of a limit: largest burst that is tried, further packets behind it, and the longest wait for more (s).
 MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
+#: Steps of a first packet with all that follows.
+WHOLE = 5
 #: Distance within a chain up to which two rules are brought together, pairs that are looked at, and packets from them.
 NEAR, MAX_PAIRS, MAX_FROM_PAIRS = 200, 20_000, 1500
 #: Ends of address ranges that no router forwards from or to.
@@ -106,7 +109,7 @@ def draw(rules: Rules, layout: Layout, seed: int = 1) -> list[Drawn]:
     """Conversations at the borders of these rules, each once, those between the same interfaces together."""
     chance = random.Random(seed)
     found: dict[str, Drawn] = {}
-    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *_of_pairs(rules, layout, chance)):
+    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *_of_pairs(rules, layout)):
         known = found.get(drawn.identity)
         subjects = (*(known.subjects if known else ()), *drawn.subjects)
         found[drawn.identity] = Drawn(drawn.steps, tuple(dict.fromkeys(subjects)))
@@ -141,20 +144,10 @@ def _of_rules(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[D
                         yield from _of_rule(rule, hook, way, own, version, layout, chance)
 
 
-def _of_pairs(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[Drawn]:
+def _of_pairs(rules: Rules, layout: Layout) -> Iterator[Drawn]:
     """Packets that fulfil what two rules of a chain ask for: which is first decides. Neighbours before others."""
-    pairs = []
-    for where, ways in rules.reached_from().items():
-        several = rules.of(rules.chains[where])
-        distances = [
-            (other - one, chance.random(), several[one], several[other], way)
-            for way in ways[:1]
-            for one in range(len(several))
-            for other in range(one + 1, min(len(several), one + NEAR))
-        ]
-        pairs += distances
     found = 0
-    for _, _, one, other, (hook, way) in sorted(pairs, key=lambda pair: pair[:2])[:MAX_PAIRS]:
+    for one, other, (hook, way) in islice(_pairs(rules), MAX_PAIRS):
         own = (*way, *one.matches, *other.matches)
         asked = [match for match in own if match.field != "version"]
         for version in _numbers("version", own)[:1]:
@@ -163,6 +156,13 @@ def _of_pairs(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[D
                 if point is not None and found < MAX_FROM_PAIRS:
                     found += 1
                     yield Drawn(conversation(point))
+
+
+def _pairs(rules: Rules) -> Iterator[tuple[Rule, Rule, Way]]:
+    chains = [(rules.of(rules.chains[where]), ways[0]) for where, ways in rules.reached_from().items()]
+    for distance in range(1, NEAR):
+        for several, way in chains:
+            yield from ((one, other, way) for one, other in zip(several, several[distance:], strict=False))
 
 
 def _of_rule(
@@ -194,7 +194,8 @@ def _of_rule(
 def _fulfilling(point: Point, rule: Rule) -> Iterator[Drawn]:
     for reverse in _ways_of(point):
         steps = conversation(point, reverse=reverse, whole=True)
-        subject = len(steps) - 1 if point["state"] in ("established", "related") else 0
+        follows = point["state"] in ("established", "related") or "error" in steps[-1]
+        subject = len(steps) - 1 if follows and len(steps) < WHOLE else 0
         yield Drawn(steps, ((rule.key, subject),))
 
 
@@ -212,7 +213,8 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
     come = [name for name in layout.interfaces if _fulfils_all("iif", name, matches)]
     leave = [name for name in layout.interfaces if _fulfils_all("oif", name, matches)]
     if hook in ("prerouting", "forward", "postrouting"):
-        pair = next(((one, other) for one in come for other in leave if one != other), None)
+        pairs = [(one, other) for one in come for other in leave]
+        pair = next((pair for pair in pairs if pair[0] != pair[1]), next(iter(pairs), None))
         if pair:
             yield {"iif": pair[0], "oif": pair[1]}
     if hook in ("input", "prerouting") and come:
@@ -365,6 +367,9 @@ def conversation(point: Point, *, reverse: bool = False, whole: bool = False) ->
     whole    after a first packet, also what follows: the reply, a later packet, and an ICMP error about each of both
     """
     packet, state = packet_of(point), point.get("state", "new")
+    if is_error(packet):
+        opening = {"iface": point["oif"], "out": point["iif"], "packet": _opening(_turned(_asking(packet)))}
+        return [opening, {"error": 0, "changed": {name: packet[name] for name in ("type", "code") if name in packet}}]
     there = {"iface": point["iif"], "out": point["oif"]}
     back = {"iface": point["oif"], "out": point["iif"]}
     if state == "established" and not reverse:
@@ -385,6 +390,13 @@ def conversation(point: Point, *, reverse: bool = False, whole: bool = False) ->
     if not whole:
         return [first]
     return [first, {"reply": 0}, {**there, "packet": _following(packet)}, {"error": 0}, {"error": 1}]
+
+
+def _asking(packet: Packet) -> Packet:
+    """A packet about which there can be an error."""
+    return {"version": packet["version"], "proto": UDP, "sport": DPORT, "dport": SPORT} | {
+        end: packet[end] for end in ("src", "dst")
+    }
 
 
 def _opening(packet: Packet) -> Packet:

@@ -285,10 +285,17 @@ def _nft_rule(key: Key, one: dict[str, Any], text: str, named: Mapping[tuple[str
                 targets.append((what["target"], ()))
             elif kind == "vmap":
                 targets += reader.targets(what)
+            elif kind in ("dnat", "snat", "redirect") and "map" in str(what):
+                targets += [
+                    one for part in what.values() if isinstance(part, dict) for one in reader.translations(part)
+                ]
             elif kind == "counter" and isinstance(what, dict):
                 rule = replace(rule, packets=what.get("packets"))
             elif kind == "limit" and isinstance(what, dict):
                 rule = replace(rule, limit=_nft_limit(what))
+            elif kind == "set":
+                limits = [one["limit"] for one in what.get("stmt", []) if "limit" in one]
+                rule = replace(rule, limit=_nft_limit(limits[0]) if limits else rule.limit)
             elif kind == "xt":
                 unread.append("xt")
         except (Unread, KeyError, TypeError, ValueError, StopIteration) as error:
@@ -301,7 +308,7 @@ _PER |= {"h": 3600, "d": 86400}
 
 
 def _nft_limit(what: Mapping[str, Any]) -> tuple[float, int] | None:
-    if what.get("rate_unit", "packets") != "packets" or what.get("inv"):
+    if what.get("rate_unit", "packets") != "packets":
         return None
     return what["rate"] / _PER[what["per"]], what.get("burst", 5)
 
@@ -359,8 +366,15 @@ class _NftReader:
             for part, one in zip(keys, values, strict=True):
                 name, implied = _field(part)
                 conditions += [*implied, Match(name, tuple(self._spans(name, implied, one)))]
-            called = next((verdict[kind]["target"] for kind in ("jump", "goto") if kind in verdict), "")
-            yield called, tuple(conditions)
+            jumps = [
+                verdict[kind]["target"] for kind in ("jump", "goto") if isinstance(verdict, dict) and kind in verdict
+            ]
+            yield "".join(jumps), tuple(conditions)
+
+    def translations(self, part: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Match, ...]]]:
+        """The keys of a map that says what addresses and ports become; they lead to no chain."""
+        if "map" in part:
+            yield from self.targets(part["map"])
 
     def _spans(self, name: str, implied: list[Match], right: Any) -> Iterator[Span]:
         for one in self._elements(right):
