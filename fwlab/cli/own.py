@@ -1,28 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab compare`: somebody's own firewall, and whether another ruleset does the same."""
+"""`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
-from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, run_context
+from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
 from fwlab.cli.output import plain, print_json
 from fwlab.dut.agent_client import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.measure.session import open_session
-from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, Refused
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Refused
 from fwlab.model.events import Listener, StepStarted
 from fwlab.model.ruleset import RulesetFile
-from fwlab.own import bench_client
+from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Bench, Start, opened
+from fwlab.own.borders import layout_of
 from fwlab.own.comparing import compare
-from fwlab.own.files import HOW, own_files
+from fwlab.own.files import HOW, named, own_files
+from fwlab.own.prices import classes, dearer, price, side_by_side
+from fwlab.own.reach import reach
 from fwlab.own.rules import Rules
-from fwlab.own.showing import comparison_document, comparison_lines
 from fwlab.report.progress import listener
 
 #: The lab whose machines are used, unless others are named.
@@ -35,12 +37,19 @@ Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
+#: How much dearer NEW may be.
+AT_MOST = "5%"
 
 
-def compare_command(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A file of rules, or a folder with several.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The rules that are to do the same.")],
-    here: Here = False,
+class Kernel(NamedTuple):
+    """A kernel that is asked: how a bench is started there, and what an instruction takes (ns), if that is fixed."""
+
+    start: Start
+    ns_per_instruction: float | None
+
+
+def price_command(
+    rules: Annotated[list[Path], typer.Argument(metavar="RULES...", help="Files of one ruleset, or a folder.")],
     address: Addresses = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
@@ -49,38 +58,95 @@ def compare_command(
     seed: Seed = 1,
     machines: MachinesOf = None,
 ) -> None:
-    """Say whether two rulesets do the same with packets drawn from both, and show where they do not.
+    """Say what your own rules cost: the instructions for a packet about which each of them decides.
 
-    Exit 0: no difference was found; 1: a difference; 3: it could not be tried.
+    Packets are drawn at the borders of what the rules name. Exit 3: it could not be measured.
     """
-    files = own_files([old]), own_files([new])
-    err = Console(stderr=True)
+    files = own_files(rules)
     with (
-        listener(err, verbose=verbose) as tell,
-        _kernel(here, testbed, keep, machines, tell) as start,
-        opened(start, f"OLD {old.name}") as before,
-        opened(start, f"NEW {new.name}") as after,
+        _telling(verbose) as (listen, tell),
+        _kernel(False, testbed, keep, machines, listen) as kernel,
+        opened(kernel.start, named(files)) as bench,
+        opened(kernel.start, "no rules") as bare,
     ):
-        rules = loaded(before, files[0]), loaded(after, files[1])
-        found = compare(before, after, rules, address or (), seed, lambda step: tell(StepStarted(step)))
+        per_instruction = _fixed(kernel)
+        known = loaded(bench, files)
+        bare.load([])
+        layout = layout_of([known], address or ())
+        for one in (bench, bare):
+            one.prepare(layout)
+        reached = reach(bench, known, layout, seed, tell)
+        prices = price(bench, bare, known, classes(reached), per_instruction, tell)
     if as_json:
-        print_json(comparison_document(found))
+        print_json({"kernel": bench.kernel, **showing.prices_document(prices, reached)})
     else:
-        plain(Console(), "\n".join(comparison_lines(found, (f"OLD {old.name}", f"NEW {new.name}"))))
-    raise typer.Exit(EXIT_FAIL if found.differences else EXIT_PASS)
+        plain(Console(), "\n".join(showing.price_lines(prices, reached, bench.name)))
+    raise typer.Exit(EXIT_PASS)
+
+
+def compare_command(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A file of rules, or a folder with several.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The rules that are to do the same.")],
+    here: Here = False,
+    no_price: Annotated[bool, typer.Option("--no-price", help="Do not measure what they cost.")] = False,
+    at_most: Annotated[str, typer.Option("--at-most", metavar="SHARE", help="How much dearer NEW may be.")] = AT_MOST,
+    address: Addresses = None,
+    as_json: Json = False,
+    testbed: TestbedName = "auto",
+    keep: Keep = False,
+    verbose: Verbose = False,
+    seed: Seed = 1,
+    machines: MachinesOf = None,
+) -> None:
+    """Say whether two rulesets do the same with packets drawn from both, and which is dearer; show where they differ.
+
+    Exit 0: no difference was found, and NEW is not dearer than --at-most; 1: it is not so; 3: it could not be tried.
+    """
+    files, most = (own_files([old]), own_files([new])), number(at_most)
+    with (
+        _telling(verbose) as (listen, tell),
+        _kernel(here, testbed, keep, machines, listen) as kernel,
+        opened(kernel.start, f"OLD {old.name}") as before,
+        opened(kernel.start, f"NEW {new.name}") as after,
+    ):
+        per_instruction = None if here or no_price else _fixed(kernel)
+        rules = loaded(before, files[0]), loaded(after, files[1])
+        found = compare(before, after, rules, address or (), seed, tell)
+        pairs = side_by_side(before, after, found.old, per_instruction, tell) if per_instruction else []
+    if as_json:
+        prices = {"prices": showing.pairs_document(pairs, rules[0])} if pairs else {}
+        print_json({**showing.comparison_document(found), **prices})
+    else:
+        lines = [*showing.comparison_lines(found, (before.name, after.name))]
+        plain(Console(), "\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]))
+    raise typer.Exit(EXIT_FAIL if found.differences or (dearer(pairs) or 0.0) > most else EXIT_PASS)
 
 
 @contextlib.contextmanager
-def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: Listener) -> Iterator[Start]:
-    """Where benches are started."""
+def _telling(verbose: bool) -> Iterator[tuple[Listener, Callable[[str], None]]]:
+    """Who is told of events, and of steps by their words."""
+    with listener(Console(stderr=True), verbose=verbose) as tell:
+        yield tell, lambda step: tell(StepStarted(step))
+
+
+@contextlib.contextmanager
+def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: Listener) -> Iterator[Kernel]:
+    """The kernel that is asked."""
     if here:
-        yield bench_client.here
+        yield Kernel(bench_client.here, None)
         return
     context = run_context(LAB, testbed, keep=keep, machines=machines)
     if context.topology.nodes["dut"].system != "linux":
-        raise BadInput("rules are compared on a DUT that runs Linux", "unset FWLAB_DUT")
+        raise BadInput("rules are tried on a DUT that runs Linux", "unset FWLAB_DUT")
     with open_session(context, tell) as session:
-        yield bench_client.on(Ssh(session.ssh_config, "dut"))
+        yield Kernel(bench_client.on(Ssh(session.ssh_config, "dut")), session.run.testbed.ns_per_instruction)
+
+
+def _fixed(kernel: Kernel) -> float:
+    """What an instruction takes. Raises CannotMeasure where that is not fixed."""
+    if not kernel.ns_per_instruction:
+        raise CannotMeasure("prices are counted by the virtual testbed's clock", "the same with --testbed virtual")
+    return kernel.ns_per_instruction
 
 
 def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:

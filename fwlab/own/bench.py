@@ -17,12 +17,15 @@ empty connection table. Its steps are dicts:
     wait                 seconds
 
 An iface of "self" stands for the machine itself: a packet from it is sent, and one to it is addressed to it.
+
+`price` times single packets without the trace; one that the machine sends, with the socket that it is sent through.
 """
 
 import contextlib
 import ctypes
 import errno
 import fcntl
+import gc
 import json
 import os
 import socket
@@ -284,19 +287,33 @@ class Bench:
         return {}
 
     def play(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Play `conversations`. With `fresh`, the rules are loaded again before each.
+        """Play `conversations`. The rules are loaded again before each `every` of them, if that is not 0.
 
         Returns for each a list of steps, and what it left in the connection table. A step is the number of a way among
         `ways`, the packets that left, each with the interface, and the mark; or null where there was nothing to answer.
         """
         ways: dict[tuple[Any, ...], int] = {}
         played = []
-        for conversation in request["conversations"]:
-            if request.get("fresh"):
+        for number, conversation in enumerate(request["conversations"]):
+            if request["every"] and number % request["every"] == 0:
                 self._reload()
                 self._mark_ways()
             played.append(self._conversation(conversation, ways))
         return {"ways": list(ways), "played": played}
+
+    def price(self, request: dict[str, Any]) -> dict[str, Any]:
+        """How long the kernel takes for one packet, without the trace: nanoseconds of its own clock.
+
+        `packets` are conversations, each with the step that is timed (`place`), and with `fresh` on rules just loaded.
+        Each is played `times` times over. Returns for each the times; fewer where there was nothing to answer.
+        """
+        call("nft", "delete", "table", "inet", MARKS)
+        gc.disable()
+        try:
+            return {"ns": [self._timed(one, request["times"]) for one in request["packets"]]}
+        finally:
+            gc.enable()
+            self._mark_ways()
 
     # ---- how ----------------------------------------------------------------------------------------------------
 
@@ -349,6 +366,43 @@ class Bench:
             left = [[name, one] for name, other in self._interfaces.items() for one in other.read()]
             found.append([ways.setdefault(tuple(met), len(ways)), left, mark])
         return [found, self._table.entries()]
+
+    def _timed(self, one: dict[str, Any], times: int) -> list[int]:
+        found = []
+        for _ in range(times):
+            if one.get("fresh"):
+                self._reload()
+            self._table.empty()
+            seen: list[Any] = []
+            for step in one["steps"][: one["place"]]:
+                seen.append(self._untraced(step, seen))
+            took = self._untraced(one["steps"][one["place"]], seen)
+            if took is not None:
+                found.append(took[0])
+        return found
+
+    def _untraced(self, step: dict[str, Any], seen: list[Any]) -> list[Any] | None:
+        """Play one step: how long the kernel took (ns), and what left; None if there was nothing to answer."""
+        if "wait" in step:
+            time.sleep(step["wait"])
+            return None
+        arriving = self._arriving(step, seen)
+        if arriving is None:
+            return None
+        iface, packet = arriving
+        for other in self._interfaces.values():
+            for _ in other.read():
+                pass
+        if iface == SELF:
+            begun = time.perf_counter_ns()
+            self._send(packet)
+            took = time.perf_counter_ns() - begun
+        else:
+            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac)
+            begun = time.perf_counter_ns()
+            write(data)
+            took = time.perf_counter_ns() - begun
+        return [took, [[name, left] for name, other in self._interfaces.items() for left in other.read()]]
 
     def _arriving(self, step: dict[str, Any], found: list[Any]) -> tuple[str, packets.Packet] | None:
         """The interface and the packet of a step; None if it answers a packet that did not leave."""
@@ -429,6 +483,7 @@ def main() -> int:
                 "load": bench.load,
                 "prepare": bench.prepare,
                 "play": bench.play,
+                "price": bench.price,
             }
             answer = operations[request["op"]](request)
         except (Failed, OSError) as error:

@@ -8,7 +8,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
@@ -25,11 +25,23 @@ MODULE = "fwlab.own.bench"
 FOLDER = "/run/fwlab-own"
 #: Conversations of one request, so that none takes long.
 MANY = 400
+#: Rules that treat a packet by what came before it are loaded again after this number of conversations.
+EVERY = 25
+#: Packets of one request that times them.
+FEW = 50
 #: Time limits (s): to load rules, and for one request to play.
 LOADING_S, PLAYING_S = 300.0, 600.0
 
 #: The walks of a conversation's steps (None: nothing to answer), and what it left in the connection table.
 Played = tuple[list[Walk | None], list[str]]
+
+
+class Timed(NamedTuple):
+    """A packet to be timed: a step of a conversation. fresh: load the rules again before each time."""
+
+    steps: list[Step]
+    place: int
+    fresh: bool = False
 
 
 def here() -> subprocess.Popen[bytes]:
@@ -65,7 +77,7 @@ class Bench:
 
     def __init__(self, start: Start, name: str) -> None:
         self.name, self._conversation = name, Conversation(start())
-        self.kernel = ""
+        self.kernel, self._remembers = "", False
 
     def close(self) -> None:
         """End the program, and its namespace with it."""
@@ -76,7 +88,9 @@ class Bench:
         given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
         answer = self._ask("load", LOADING_S, refusable=True, files=given)
         self.kernel = answer["kernel"]
-        return read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
+        rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
+        self._remembers = rules.remembers
+        return rules
 
     def prepare(self, layout: Layout) -> None:
         """Make the interfaces. Raises CannotMeasure."""
@@ -86,10 +100,17 @@ class Bench:
         """Play conversations. fresh: load the rules again before each, so that no limit remembers another."""
         for first in range(0, len(conversations), MANY):
             some = conversations[first : first + MANY]
-            answer = self._ask("play", PLAYING_S, conversations=list(some), fresh=fresh)
+            every = 1 if fresh else EVERY if self._remembers else 0
+            answer = self._ask("play", PLAYING_S, conversations=list(some), every=every)
             ways = answer["ways"]
             for steps, states in answer["played"]:
                 yield [None if step is None else walk(ways[step[0]], step[1], step[2]) for step in steps], states
+
+    def price(self, packets: Sequence[Timed], times: int) -> Iterator[list[int]]:
+        """How long the kernel takes for each of these packets, `times` times over (ns of its own clock)."""
+        for first in range(0, len(packets), FEW):
+            some = [one._asdict() for one in packets[first : first + FEW]]
+            yield from self._ask("price", PLAYING_S, packets=some, times=times)["ns"]
 
     def _ask(self, operation: str, timeout: float, *, refusable: bool = False, **fields: Any) -> dict[str, Any]:
         try:

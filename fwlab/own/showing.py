@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What was found, as text and as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fwlab.own.borders import Step
 from fwlab.own.comparing import Comparison, Difference
 from fwlab.own.packets import ICMP, ICMPV6, TCP, UDP, Packet
+from fwlab.own.prices import Pair, Price, dearer, mean, share
 from fwlab.own.reach import Reached
 from fwlab.own.rules import Rules
 from fwlab.own.walks import Walk
@@ -171,5 +172,72 @@ def reached_document(side: Reached) -> dict[str, Any]:
         "not_reached": [
             {"rule": rule.text, "decided_by": side.rules.words(decider) if decider else None}
             for rule, decider in missed
+        ],
+    }
+
+
+def price_lines(prices: Sequence[Price], reached: Reached, name: str) -> Iterator[str]:
+    """Prices for people, the class that takes most first."""
+    counted = any(one.weight for one in prices)
+    weight = "share" if counted else "packets"
+    yield f"{'instructions':>12} {'rules add':>10} {weight:>8}  what became of it; what decided"
+    for one in sorted(prices, key=lambda one: -(one.total * (one.weight or 0) if counted else one.total)):
+        part = share(one, prices)
+        shown = f"{part:.1%}" if part is not None else f"{one.of.packets}"
+        added = "" if one.added is None else f"{one.added:+,.0f}"
+        decided = reached.rules.words(one.of.decider)
+        yield f"{one.total:>12,.0f} {added:>10} {shown:>8}  {one.of.walk.fate}: {decided[:WIDTH]}"
+    yield ""
+    if (middle := mean(prices)) is not None:
+        yield f"mean by the rules' own counters: {middle:,.0f} instructions per packet"
+    yield from reached_lines(name, reached)
+
+
+def prices_document(prices: Sequence[Price], reached: Reached) -> dict[str, Any]:
+    """Prices for programs."""
+    return {
+        "classes": [
+            {
+                "decided_by": reached.rules.words(one.of.decider),
+                "fate": one.of.walk.fate,
+                "instructions": round(one.total, 1),
+                "rules_add": None if one.added is None else round(one.added, 1),
+                "spread": round(one.spread, 5),
+                "counter": one.weight,
+                "share": share(one, prices),
+                "met": [reached.rules.words(key) for key in one.of.walk.met],
+                "steps": one.of.timed.steps,
+            }
+            for one in prices
+        ],
+        "mean_by_counters": mean(prices),
+        **reached_document(reached),
+    }
+
+
+def pair_lines(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:
+    """Prices side by side, for people."""
+    yield ""
+    yield f"{'OLD':>10} {'NEW':>10} {'':>8}  instructions for a packet about which OLD decides by"
+    for one in pairs:
+        decided = rules.words(one.of.decider)[:WIDTH]
+        yield f"{one.old:>10,.0f} {one.new:>10,.0f} {one.new / one.old - 1:>+8.1%}  {decided}"
+    if (more := dearer(pairs)) is not None:
+        how = "by OLD's counters" if any(one.weight for one in pairs) else "each of these once"
+        yield f"NEW takes {more:+.1%} instructions, {how}"
+
+
+def pairs_document(pairs: Sequence[Pair], rules: Rules) -> dict[str, Any]:
+    """Prices side by side, for programs."""
+    return {
+        "dearer": dearer(pairs),
+        "classes": [
+            {
+                "decided_by": rules.words(one.of.decider),
+                "old_instructions": round(one.old, 1),
+                "new_instructions": round(one.new, 1),
+                "counter": one.weight,
+            }
+            for one in pairs
         ],
     }

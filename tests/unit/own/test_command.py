@@ -61,7 +61,8 @@ def test_rules_without_a_chain_are_refused(tmp_path: Path) -> None:
     assert "no chain" in done.exception.message
 
 
-def test_a_file_that_is_not_there_is_named_before_anything_starts(tmp_path: Path) -> None:
-    done = fwlab("compare", str(tmp_path / "none"), str(tmp_path / "none"))
+@pytest.mark.parametrize("command", ["compare none none", "price none"])
+def test_a_file_that_is_not_there_is_named_before_anything_starts(command: str) -> None:
+    done = fwlab(*command.split())
     assert isinstance(done.exception, BadInput)
     assert "none" in done.exception.message
