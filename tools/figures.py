@@ -115,9 +115,15 @@ def medians(page: str, lab: Lab, runs: list[Run], metric: str = "") -> Median:
 
 
 def profiled(lab_id: str, case: str) -> tuple[Run, Measured]:
-    """The newest profile of this case among results/LAB/*-profile.json.gz. Raises StopIteration if there is none."""
-    runs = (saved_runs.load_run(path, lab_id) for path in reversed(raw_results(find_project(), f"{lab_id}/*-profile")))
-    return next((run, found) for run in runs if (found := run.case(case)))
+    """The newest profile of this case: of results/LAB/*-profile.json.gz, or else of the lab's published run.
+
+    Raises StopIteration if there is none.
+    """
+    project = find_project()
+    profiles = reversed(raw_results(project, f"{lab_id}/*-profile"))
+    runs = [saved_runs.load_run(path, lab_id) for path in profiles]
+    runs += saved_runs.published_runs(project, load_lab(project, lab_id))
+    return next((run, found) for run in runs if (found := run.case(case)) and found.stacks)
 
 
 def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None = None) -> str:

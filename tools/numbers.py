@@ -95,7 +95,7 @@ class Numbers:
 
     def forwarded(self, case: str) -> float:
         """Per cent of the packets that the case's trials processed."""
-        trials = next(measured.trials for run in self._runs for measured in run.cases if measured.id == case)
+        trials = self._measured(case).trials
         return 100.0 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
 
     def cost(self, case: str) -> float:
@@ -152,6 +152,34 @@ class Numbers:
     def withstands(self, case: str, drop: str, stream: float) -> float:
         """Computed: the attack that leaves time for a stream; both are multiples of the case's capacity."""
         return (1 - stream) * self.cost(case) / self.cost(drop)
+
+    def rate(self, case: str, *classes: str) -> float:
+        """Packets of these classes, or all, that a play of the case offers in a second of the DUT's clock."""
+        play = self._measured(case).paced[0]
+        if not classes:
+            return play.load
+        seconds = sum(trial.duration_s for trial in play.trials)
+        return sum(trial.offered[name] for trial in play.trials for name in classes) / seconds
+
+    def own_pass(self, case: str, own: str, forged: str, sources: int, tokens: float) -> float:
+        """Computed: per cent of the sources' own packets that pass a bucket of so many tokens a second for each source.
+
+        Packets forged in their names come at equal distances and take tokens, too.
+        """
+        if self.rate(case, own, forged) <= tokens * sources:
+            return 100
+        return 100 * tokens * sources / (2 * self.rate(case, forged))
+
+    def forged_pass(self, case: str, own: str, forged: str, sources: int, tokens: float) -> float:
+        """The same of the forged packets: they take the tokens that are left."""
+        if self.rate(case, own, forged) <= tokens * sources:
+            return 100
+        taken = self.own_pass(case, own, forged, sources, tokens) / 100 * self.rate(case, own)
+        return 100 * (tokens * sources - taken) / self.rate(case, forged)
+
+    def tokens_pass(self, case: str, name: str, tokens: float) -> float:
+        """Computed: per cent of the packets of a class that this many tokens a second let pass."""
+        return min(100.0, 100 * tokens / self.rate(case, name))
 
     def connection(self, new: str, known: str, known_tcp: str, tracked: str, routing: str, packets: int) -> float:
         """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""
@@ -218,6 +246,13 @@ class Numbers:
         """Thousand packets per second of a case in results/LAB/RESULT."""
         run = self._result(result)
         return self._figure(run, next(one for one in run.cases if one.id == case)).median / 1e3
+
+    def percent_off(self, result: str, nic: str) -> float:
+        """By how many per cent capacities over this NIC in results/LAB/RESULT differ from the published, at most."""
+        run = self._result(result)
+        cases = [one for one in run.cases if (self._lab.cases[one.id].nic or "virtio") == nic]
+        off = (self._figure(run, one).median / self.median(one.id) - 1 for one in cases)
+        return 100 * max(map(abs, off))
 
     def percent_apart(self, result: str, case: str) -> float:
         """The spread of this case's trials in results/LAB/RESULT, in per cent."""
@@ -300,6 +335,9 @@ class Numbers:
         """The parameter at which the faster sweep overtakes the slower one."""
         model = build_model(self._lab, self._runs[0], self._runs[1:])
         return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
+
+    def _measured(self, case: str) -> Measured:
+        return next(found for run in self._runs if (found := run.case(case)))
 
     def _offered(self, case: str, times: float) -> TrialResult:
         """The trial of the frame loss curve with this multiple of FRMOL. Raises StopIteration if there is none."""

@@ -45,6 +45,7 @@ from fwlab.cli.options import (
     with_playable_traffic,
 )
 from fwlab.cli.output import plain
+from fwlab.cli.own import compare_command
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.student import task_command
 from fwlab.cli.tries import read_predictions
@@ -220,6 +221,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "check": check_command,
     "profile": profile_command,
     "hold": hold_command,
+    "compare": compare_command,
     "report": report_command,
     "task": task_command,
     "grade": grade_command,

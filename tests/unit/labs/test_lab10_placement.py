@@ -140,6 +140,15 @@ def test_ex2s_reference_is_the_first_seed_without_a_collision() -> None:
     assert not [less for less in range(seed) if len({place(source, less) for source in members}) == 10]
 
 
+def test_ex2s_start_serves_six_members_and_two_strangers() -> None:
+    (file,) = lab_ruleset(RULESETS / "ex2-ten-places" / "start", {}, TOPOLOGY)
+    seed = int(re.findall(r"seed (\d+)", file.text)[0])
+    members, strangers = (
+        {place(IPv4Address(first) + turn, seed) for turn in range(10)} for first in ("198.18.10.1", "198.18.20.1")
+    )
+    assert (len(members), len(strangers - members)) == (6, 2)
+
+
 def test_ex2s_members_come_before_any_stranger() -> None:
     matrix = tables(LAB.id).table("queue-up").frames.matrix(34)[:20]
     sources = [IPv4Address(bytes(row[26:30].tolist())) for row in matrix]

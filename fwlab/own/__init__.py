@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Somebody's own firewall: which packets its rules tell apart, and what the kernel does with them.
+
+packets      one packet as data, and as the bytes of a frame
+bench        a program on the machine whose kernel is asked: rules in a namespace, packets through them, and the trace
+bench_client the host's end of it
+rules        rules as the kernel's own tools print them, as data
+borders      packets at the borders of what rules name
+walks        which rule decided about a packet, and what became of it
+reach        which rules the packets reach, and what stands before the others
+comparing    packets that two rulesets treat differently, reduced to the plainest
+files        the rules as files
+showing      what was found, as text and as JSON
+"""

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program that asks this machine's kernel what it does with packets, under rules that touch nothing else.
+
+    python3 -S -m fwlab.own.bench
+
+It makes a network namespace of its own, with a tap device for each interface that the rules name. A packet that is
+written to a tap arrives at that interface, and the kernel has dealt with it when the write returns: what left can be
+read from the other taps, and the rules that it met from the kernel's own trace (nf_tables). Requests and answers are
+lines of JSON, as in fwlab.host.conversation; the namespace ends with the program. Only the standard library.
+
+`load` gives the rules to the tools and returns how these print them. `play` plays conversations. Each begins with an
+empty connection table. Its steps are dicts:
+
+    iface, packet, out   a packet, arriving at `iface`; from there routes lead to `out`, and back
+    reply, [flags]       the answer to what left in an earlier step, arriving where that left
+    error                an ICMP error about what left in an earlier step, arriving likewise
+    wait                 seconds
+
+An iface of "self" stands for the machine itself: a packet from it is sent, and one to it is addressed to it.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from fwlab.own import packets
+
+SELF = "self"
+CLONE_NEWNET = 0x40000000
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+NETLINK_NETFILTER, SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 12, 270, 1, 9
+#: Types of netlink's messages: nf_tables' trace; to delete entries of the connection table.
+TRACE, DELETE_ENTRY = 10 << 8 | 17, 1 << 8 | 2
+REQUEST, ACKNOWLEDGE = 1, 4
+#: Attributes of a trace message.
+TABLE, CHAIN, HANDLE, KIND, VERDICT, ID, MARK, POLICY = 1, 2, 3, 4, 5, 6, 14, 16
+FAMILIES = {1: "inet", 2: "ip", 10: "ip6", 7: "bridge", 5: "netdev"}
+KINDS = {1: "policy", 2: "return", 3: "rule"}
+VERDICTS = {0: "drop", 1: "accept", 2: "stolen", 3: "queue", -1: "continue", -3: "jump", -4: "goto", -5: "return"}
+#: Frames that the namespace itself sends: group membership, neighbour and router discovery.
+OWN_TYPES = (*range(130, 137), 143)
+IGMP = 2
+#: The table that starts the trace and marks where a packet's way begins and ends.
+MARKS = "fwlab_marks"
+FIRST, LAST = -2_000_000_000, 2_000_000_000
+HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
+#: Largest frame that is read.
+FRAME = 1 << 16
+
+SETTINGS = {
+    "net.ipv4.ip_forward": 1,
+    "net.ipv6.conf.all.forwarding": 1,
+    "net.ipv4.conf.all.rp_filter": 0,
+    "net.ipv4.conf.default.rp_filter": 0,
+    "net.ipv4.conf.all.send_redirects": 0,
+    "net.ipv4.conf.default.send_redirects": 0,
+    # Errors that rules send are not to be limited.
+    "net.ipv4.icmp_ratemask": 0,
+    "net.ipv6.icmp.ratelimit": 0,
+    "net.ipv6.conf.default.accept_dad": 0,
+    "net.ipv6.conf.default.addr_gen_mode": 1,
+    "net.ipv6.conf.default.accept_ra": 0,
+    "net.ipv6.conf.default.router_solicitations": 0,
+}
+
+
+class Failed(Exception):
+    """What the caller has to be told."""
+
+
+def call(*argv: str, text: str | None = None) -> str:
+    """Standard output of a tool. Raises Failed with what it said."""
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(f"{argv[0]} said: {(done.stderr or done.stdout).strip()[:2000]}")
+    return done.stdout
+
+
+class Trace:
+    """The kernel's trace of packets in this namespace."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_NETFILTER)
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+        self._socket.bind((0, 0))
+        self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
+
+    def read(self) -> tuple[list[tuple[Any, ...]], int]:
+        """What the first packet met since the last call, and the mark that it had at the end."""
+        found: list[tuple[Any, ...]] = []
+        first, mark = None, 0
+        while True:
+            try:
+                data = self._socket.recv(FRAME)
+            except BlockingIOError:
+                return found, mark
+            except OSError as error:
+                if error.errno == errno.ENOBUFS:
+                    raise Failed("the trace of one packet is longer than the kernel keeps") from error
+                raise
+            for kind, body in messages(data):
+                if kind != TRACE:
+                    continue
+                event = Event.of(body)
+                first = event.packet if first is None else first
+                if event.packet == first:
+                    mark = event.mark
+                    if event.counts:
+                        found.append(event.met)
+
+
+class Event(NamedTuple):
+    """One message of the trace: which packet, its mark, and what it met."""
+
+    packet: int
+    mark: int
+    met: tuple[Any, ...]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a policy or a rule. Newer kernels end a chain with a rule that nobody wrote."""
+        _, table, _, handle, kind, _, _ = self.met
+        return bool(kind == "policy" or (handle and table != MARKS))
+
+    @classmethod
+    def of(cls, body: bytes) -> "Event":
+        given = dict(attributes(body[4:]))
+        verdict = dict(attributes(given[VERDICT])) if VERDICT in given else {}
+        code = struct.unpack("!i", verdict[1] if 1 in verdict else given.get(POLICY, b"\0\0\0\1"))[0]
+        handle = struct.unpack("!Q", given[HANDLE])[0] if HANDLE in given else 0
+        met = (
+            FAMILIES.get(body[0], str(body[0])),
+            _name(given.get(TABLE)),
+            _name(given.get(CHAIN)),
+            handle,
+            KINDS.get(_number(given.get(KIND)), "?"),
+            VERDICTS.get(code & 0xFF if code > 0 else code, str(code)),
+            _name(verdict.get(2)),
+        )
+        return cls(_number(given.get(ID)), _number(given.get(MARK)), met)
+
+
+def _name(data: bytes | None) -> str:
+    return "" if data is None else data.rstrip(b"\0").decode(errors="replace")
+
+
+def _number(data: bytes | None) -> int:
+    return 0 if data is None else int.from_bytes(data, "big")
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and body of each netlink message."""
+    while len(data) >= 16:
+        length, kind = struct.unpack_from("=IH", data)
+        if not 16 <= length <= len(data):
+            return
+        yield kind, data[16:length]
+        data = data[(length + 3) & ~3 :]
+
+
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and value of each attribute."""
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        if not 4 <= length <= len(data):
+            return
+        yield kind & 0x3FFF, data[4:length]
+        data = data[(length + 3) & ~3 :]
+
+
+class Table:
+    """The namespace's connection table."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
+        self._socket.bind((0, 0))
+
+    def entries(self) -> list[str]:
+        """Each entry without what differs each time."""
+        try:
+            with open("/proc/net/nf_conntrack") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            return []
+        return sorted(self._plain(line) for line in lines)
+
+    @staticmethod
+    def _plain(line: str) -> str:
+        words = line.split()
+        state = [word for word in words[5:] if not word.startswith(("use=", "packets=", "bytes=", "secctx="))]
+        return " ".join([words[0], words[2], *state])
+
+    def empty(self) -> None:
+        """Delete all entries."""
+        self._socket.send(struct.pack("=IHHIIBBH", 20, DELETE_ENTRY, REQUEST | ACKNOWLEDGE, 1, 0, 0, 0, 0))
+        for kind, body in messages(self._socket.recv(FRAME)):
+            code = struct.unpack_from("=i", body)[0]
+            if kind == 2 and code not in (0, -errno.ENOENT):
+                raise Failed(f"the connection table cannot be emptied: {os.strerror(-code)}")
+
+
+class Interface:
+    """One tap: a name that rules know, its number, and its end outside of the namespace."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+        self._file = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        fcntl.ioctl(self._file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+        self.mac = b"\x02\0\0\0\0" + bytes([number])
+
+    def write(self, data: bytes) -> None:
+        os.write(self._file, data)
+
+    def read(self) -> Iterator[packets.Packet]:
+        """Packets that left by it since the last call."""
+        while True:
+            try:
+                data = os.read(self._file, FRAME)
+            except BlockingIOError:
+                return
+            found = packets.parse_frame(data)
+            if found is not None and not _of_the_machine(found):
+                yield found
+
+
+def _of_the_machine(packet: packets.Packet) -> bool:
+    if packet["version"] == 4:
+        return bool(packet["proto"] == IGMP)
+    return packet["proto"] == 0 or (packet["proto"] == packets.ICMPV6 and packet.get("type") in OWN_TYPES)
+
+
+class Bench:
+    """One namespace with one ruleset."""
+
+    def __init__(self) -> None:
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+            raise Failed(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}")
+        self._interfaces: dict[str, Interface] = {}
+        self._files: list[dict[str, str]] = []
+        self._ways: tuple[str, str] | None = None
+        self._loaded = False
+
+    # ---- requests -----------------------------------------------------------------------------------------------
+
+    def load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them."""
+        self._files = request["files"]
+        self._reload()
+        listed = call("nft", "-j", "list", "ruleset")
+        saved = {kind: call(f"{tool}-nft-save", "-c") for kind, tool in _SAVED.items() if self._has(kind)}
+        sets = call("ipset", "save") if self._has("ipset") else ""
+        texts = call("nft", "-a", "list", "ruleset")
+        return {"nft": listed, "texts": texts, "saved": saved, "sets": sets, "kernel": os.uname().release}
+
+    def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace."""
+        for setting, value in SETTINGS.items():
+            with contextlib.suppress(FileNotFoundError), open("/proc/sys/" + setting.replace(".", "/"), "w") as file:
+                file.write(str(value))
+        lines = ["link set lo up"]
+        for number, (name, given) in enumerate(request["interfaces"].items(), 1):
+            found = self._interfaces[name] = Interface(name, number)
+            lines.append(f"link set dev {name} address {found.mac.hex(':')} arp off up")
+            lines += [f"addr add {address} dev {name} nodad" for address in given if ":" in address]
+            lines += [f"addr add {address} dev {name}" for address in given if ":" not in address]
+            for family in ("-4", "-6"):
+                lines.append(f"{family} route add default dev {name} table {1000 + number}")
+        lines += [f"addr add {address} dev lo" for address in request.get("own", [])]
+        for family in ("-4", "-6"):
+            call("ip", family, "-batch", "-", text="".join(f"{line}\n" for line in _of_family(lines, family)))
+        self._trace, self._table = Trace(), Table()
+        self._mark_ways()
+        return {}
+
+    def play(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Play `conversations`. With `fresh`, the rules are loaded again before each.
+
+        Returns for each a list of steps, and what it left in the connection table. A step is the number of a way among
+        `ways`, the packets that left, each with the interface, and the mark; or null where there was nothing to answer.
+        """
+        ways: dict[tuple[Any, ...], int] = {}
+        played = []
+        for conversation in request["conversations"]:
+            if request.get("fresh"):
+                self._reload()
+                self._mark_ways()
+            played.append(self._conversation(conversation, ways))
+        return {"ways": list(ways), "played": played}
+
+    # ---- how ----------------------------------------------------------------------------------------------------
+
+    def _has(self, kind: str) -> bool:
+        return any(file["kind"] == kind for file in self._files)
+
+    def _reload(self) -> None:
+        if self._loaded:
+            call("nft", "flush", "ruleset")
+            if self._has("ipset"):
+                call("ipset", "destroy")
+        self._loaded = True
+        for file in sorted(self._files, key=lambda file: list(_LOADED).index(file["kind"])):
+            try:
+                call(*_LOADED[file["kind"]], text=file["text"])
+            except Failed as error:
+                raise Failed(f"{file['name']}: {error}") from error
+
+    def _mark_ways(self) -> None:
+        """Trace every packet, and mark in the trace which hook it enters and whether it leaves the last one."""
+        chains = [
+            f"chain {hook} {{ type filter hook {hook} priority {-450 if hook == 'prerouting' else FIRST}; "
+            f"{'meta nftrace set 1;' if hook in ('prerouting', 'output') else ''} }}"
+            for hook in HOOKS
+        ]
+        chains += [
+            f"chain {hook}_end {{ type filter hook {hook} priority {LAST}; }}" for hook in ("input", "postrouting")
+        ]
+        call("nft", "-f", "-", text=f"table inet {MARKS} {{\n" + "\n".join(chains) + "\n}\n")
+
+    def _conversation(self, steps: list[dict[str, Any]], ways: dict[tuple[Any, ...], int]) -> list[Any]:
+        self._table.empty()
+        found: list[Any] = []
+        for step in steps:
+            if "wait" in step:
+                time.sleep(step["wait"])
+                found.append(None)
+                continue
+            arriving = self._arriving(step, found)
+            if arriving is None:
+                found.append(None)
+                continue
+            iface, packet = arriving
+            self._drain()
+            if iface == SELF:
+                self._send(packet)
+            else:
+                self._interfaces[iface].write(packets.frame(packet, self._interfaces[iface].mac))
+            met, mark = self._trace.read()
+            left = [[name, one] for name, other in self._interfaces.items() for one in other.read()]
+            found.append([ways.setdefault(tuple(met), len(ways)), left, mark])
+        return [found, self._table.entries()]
+
+    def _arriving(self, step: dict[str, Any], found: list[Any]) -> tuple[str, packets.Packet] | None:
+        """The interface and the packet of a step; None if it answers a packet that did not leave."""
+        if "packet" in step:
+            self._lead(step["iface"], step.get("out", SELF))
+            return step["iface"], step["packet"]
+        about = found[step["reply"] if "reply" in step else step["error"]]
+        if about is None or not about[1]:
+            return None
+        iface, packet = about[1][0]
+        made = packets.reply(packet, step.get("flags")) if "reply" in step else packets.error_about(packet)
+        if made is None:
+            return None
+        return iface, {**made, **step.get("changed", {})}
+
+    def _lead(self, iface: str, out: str) -> None:
+        """Route what arrives at `iface` to `out` and the other way; what the machine sends goes to `iface` or `out`."""
+        if self._ways == (iface, out):
+            return
+        if self._ways is not None:
+            for family in ("-4", "-6"):
+                away = "".join(f"rule del priority {priority}\n" for priority in (1000, 1001, 1002))
+                subprocess.run(
+                    ["ip", family, "-force", "-batch", "-"], input=away.encode(), stderr=subprocess.DEVNULL, check=False
+                )
+        there, back = self._interfaces.get(out), self._interfaces.get(iface)
+        home = back or there
+        lines = [f"rule add priority 1002 table {1000 + home.number}"] if home else []
+        if there and back:
+            lines += [f"rule add priority 1000 iif {iface} table {1000 + there.number}"]
+            lines += [f"rule add priority 1001 iif {out} table {1000 + back.number}"]
+        for family in ("-4", "-6"):
+            call("ip", family, "-batch", "-", text="".join(f"{line}\n" for line in lines))
+        self._ways = iface, out
+
+    def _send(self, packet: packets.Packet) -> None:
+        """Send a packet from the machine itself."""
+        family = socket.AF_INET if packet["version"] == 4 else socket.AF_INET6
+        with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+            if family == socket.AF_INET:
+                raw.setsockopt(socket.IPPROTO_IP, 3, 1)  # IP_HDRINCL
+            with contextlib.suppress(PermissionError, OSError):  # a rule may refuse it, or no route leads there
+                raw.sendto(packets.ip_packet(packet), (packet["dst"], 0))
+
+    def _drain(self) -> None:
+        """Forget what left, and was met, on the machine's own account."""
+        for other in self._interfaces.values():
+            for _ in other.read():
+                pass
+        self._trace.read()
+
+
+_LOADED = {
+    "ipset": ("ipset", "restore"),
+    "iptables": ("iptables-nft-restore", "--counters"),
+    "ip6tables": ("ip6tables-nft-restore", "--counters"),
+    "nft": ("nft", "-f", "-"),
+}
+_SAVED = {"iptables": "iptables", "ip6tables": "ip6tables"}
+
+
+def _of_family(lines: Iterable[str], family: str) -> Iterator[str]:
+    """The lines of `ip -batch` for one family; those that name none, for the first."""
+    for line in lines:
+        named = line[:2] if line.startswith("-") else "-6" if ":" in line and line.startswith("addr") else "-4"
+        if named == family:
+            yield line.removeprefix(f"{family} ") if line.startswith("-") else line
+
+
+def main() -> int:
+    """Answer requests until the input ends."""
+    bench: Bench | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            bench = bench or Bench()
+            operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+                "load": bench.load,
+                "prepare": bench.prepare,
+                "play": bench.play,
+            }
+            answer = operations[request["op"]](request)
+        except (Failed, OSError) as error:
+            answer = {"failed": str(error)}
+        sys.stdout.write(json.dumps({**answer, "number": request["number"]}, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's end of a bench: one ruleset on one kernel, this host's or the DUT's."""
+
+import contextlib
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+from typing import Any
+
+from fwlab.host.conversation import Conversation, Ended
+from fwlab.host.environment import timeout_scale
+from fwlab.host.ssh import Ssh
+from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.ruleset import RulesetFile
+from fwlab.own.borders import Layout, Step
+from fwlab.own.rules import Rules, read
+from fwlab.own.walks import Walk, walk
+
+#: Starts the program. Its three streams are pipes.
+Start = Callable[[], subprocess.Popen[bytes]]
+MODULE = "fwlab.own.bench"
+FOLDER = "/run/fwlab-own"
+#: Conversations of one request, so that none takes long.
+MANY = 400
+#: Time limits (s): to load rules, and for one request to play.
+LOADING_S, PLAYING_S = 300.0, 600.0
+
+#: The walks of a conversation's steps (None: nothing to answer), and what it left in the connection table.
+Played = tuple[list[Walk | None], list[str]]
+
+
+def here() -> subprocess.Popen[bytes]:
+    """A bench on this host, which needs root or unprivileged user namespaces."""
+    return _started([sys.executable, "-m", MODULE])
+
+
+def here_as_nobody() -> subprocess.Popen[bytes]:
+    """The same in a user namespace."""
+    return _started(["unshare", "--map-root-user", "--user", sys.executable, "-m", MODULE])
+
+
+def _started(argv: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def on(ssh: Ssh) -> Start:
+    """Benches on a node. Saves the program there."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path in ("fwlab/__init__.py", "fwlab/own/__init__.py", "fwlab/own/bench.py", "fwlab/own/packets.py"):
+            module, name = path.rsplit("/", 1)
+            content = b"" if name == "__init__.py" else (resources.files(module.replace("/", ".")) / name).read_bytes()
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xC {FOLDER} && modprobe tun", data=packed.getvalue())
+    return lambda: ssh.open(f"cd {FOLDER} && exec python3 -S -m {MODULE}")
+
+
+class Bench:
+    """One ruleset in a namespace of its own. Opened by `opened`."""
+
+    def __init__(self, start: Start, name: str) -> None:
+        self.name, self._conversation = name, Conversation(start())
+        self.kernel = ""
+
+    def close(self) -> None:
+        """End the program, and its namespace with it."""
+        self._conversation.close(10 * timeout_scale())
+
+    def load(self, files: Sequence[RulesetFile]) -> Rules:
+        """Load the rules. Raises Refused with the tool's own message, CannotMeasure."""
+        given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
+        answer = self._ask("load", LOADING_S, refusable=True, files=given)
+        self.kernel = answer["kernel"]
+        return read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
+
+    def prepare(self, layout: Layout) -> None:
+        """Make the interfaces. Raises CannotMeasure."""
+        self._ask("prepare", LOADING_S, interfaces=layout.addresses(), own=list(layout.own))
+
+    def play(self, conversations: Sequence[list[Step]], *, fresh: bool = False) -> Iterator[Played]:
+        """Play conversations. fresh: load the rules again before each, so that no limit remembers another."""
+        for first in range(0, len(conversations), MANY):
+            some = conversations[first : first + MANY]
+            answer = self._ask("play", PLAYING_S, conversations=list(some), fresh=fresh)
+            ways = answer["ways"]
+            for steps, states in answer["played"]:
+                yield [None if step is None else walk(ways[step[0]], step[1], step[2]) for step in steps], states
+
+    def _ask(self, operation: str, timeout: float, *, refusable: bool = False, **fields: Any) -> dict[str, Any]:
+        try:
+            number = self._conversation.send(operation, **fields)
+            answer, _ = self._conversation.receive(number, timeout * timeout_scale())
+        except Ended as error:
+            words = self._conversation.last_words(10).decode(errors="replace").strip().splitlines()
+            reason = f": {words[-1]}" if words else ""
+            raise CannotMeasure(f"the bench ended{reason}", "fwlab doctor") from error
+        except TimeoutError as error:
+            raise CannotMeasure(f"no answer from the bench within {timeout:g} s", "fwlab doctor") from error
+        if "failed" in answer:
+            kind = Refused if refusable and " said: " in answer["failed"] else CannotMeasure
+            raise kind(f"{self.name}: {answer['failed']}", "correct the file and try again")
+        return answer
+
+
+@contextlib.contextmanager
+def opened(start: Start, name: str) -> Iterator[Bench]:
+    """A bench while the context is open."""
+    bench = Bench(start, name)
+    try:
+        yield bench
+    finally:
+        bench.close()

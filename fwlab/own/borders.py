@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packets at the borders of what rules name, as conversations that a bench can play.
+
+Of each rule the conditions on the way to it and its own are brought together; one packet fulfils them all, and others
+differ from it in one condition: they lie at the ends of its ranges and just outside, come by another interface, have
+other flags, or belong to a connection in another state. Whether a packet reaches the rule, the kernel says.
+"""
+
+import ipaddress
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fwlab.own.packets import ACK, ECHO, ICMP, ICMPV6, SYN, TCP, UDP, Packet
+from fwlab.own.rules import FLAGS, HIGHEST, STATES, Key, Match, Rule, Rules, Span, names_it
+
+Step = dict[str, Any]
+#: One packet with the fields of a rule's conditions: iif, oif, version, saddr, daddr, proto, ..., and state.
+Point = dict[str, Any]
+
+SELF = "self"
+SPORT, DPORT = 40_000, 8080
+#: Ranges of one condition whose ends are tried; of a longer list, the rest is drawn.
+MAX_SPANS = 64
+#: Other interfaces that a condition on one is tried with, and interfaces between which plain packets pass.
+MAX_OTHERS, MAX_PLAIN = 4, 6
+#: Of a limit: largest burst that is tried, further packets behind it, and the longest wait for more (s).
+MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
+#: Distance within a chain up to which two rules are brought together, pairs that are looked at, and packets from them.
+NEAR, MAX_PAIRS, MAX_FROM_PAIRS = 200, 20_000, 1500
+#: Ends of address ranges that no router forwards from or to.
+NO_HOST = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8")))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The interfaces of the machine, each with a network behind it, and further addresses of the machine."""
+
+    interfaces: tuple[str, ...]
+    own: tuple[str, ...] = ()
+
+    def number(self, name: str) -> int:
+        """The number of an interface, from 1."""
+        return self.interfaces.index(name) + 1
+
+    def gateway(self, name: str, version: int) -> str:
+        """The machine's own address there."""
+        number = self.number(name)
+        return f"198.18.{number}.1" if version == 4 else f"2001:2:0:{number:x}::1"
+
+    def host(self, name: str, version: int) -> str:
+        """A host behind an interface."""
+        number = self.number(name)
+        return f"198.18.{number}.10" if version == 4 else f"2001:2:0:{number:x}::10"
+
+    def addresses(self) -> dict[str, list[str]]:
+        """What a bench prepares: the machine's addresses with their prefixes, by interface."""
+        return {name: [f"{self.gateway(name, 4)}/24", f"{self.gateway(name, 6)}/64"] for name in self.interfaces}
+
+
+def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
+    """A machine on which all of these rules mean something: with the interfaces that they name, two at least.
+
+    Addresses that rules for the machine itself name alone are its own.
+    """
+    several = list(several)
+    names = list(dict.fromkeys(name for rules in several for name in rules.interfaces()))
+    spare = iter(["eth0", "eth1"])
+    while len(names) < 2:
+        names += [name for name in [next(spare)] if name not in names]
+    addresses = dict.fromkeys(own)
+    for rules in several:
+        addresses |= dict.fromkeys(_own_addresses(rules))
+    return Layout(tuple(names), tuple(addresses))
+
+
+def _own_addresses(rules: Rules) -> Iterator[str]:
+    for where, ways in rules.reached_from().items():
+        for hook, way in ways:
+            ends = {"input": "daddr", "output": "saddr"}.get(hook)
+            for match in (*way, *(m for rule in rules.of(rules.chains[where]) for m in rule.matches)):
+                if match.field == ends and not match.negated:
+                    singles = [ipaddress.ip_address(low) for low, high in match.spans if low == high]
+                    yield from (str(one) for one in singles if not any(one in network for network in NO_HOST))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A conversation.
+
+    subjects  rules all of whose conditions a packet fulfils, each with that packet's step
+    """
+
+    steps: list[Step]
+    subjects: tuple[tuple[Key, int], ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """Equal for the same conversation."""
+        return json.dumps(self.steps, sort_keys=True)
+
+
+def draw(rules: Rules, layout: Layout, seed: int = 1) -> list[Drawn]:
+    """Conversations at the borders of these rules, each once, those between the same interfaces together."""
+    chance = random.Random(seed)
+    found: dict[str, Drawn] = {}
+    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *_of_pairs(rules, layout, chance)):
+        known = found.get(drawn.identity)
+        subjects = (*(known.subjects if known else ()), *drawn.subjects)
+        found[drawn.identity] = Drawn(drawn.steps, tuple(dict.fromkeys(subjects)))
+    return together(found.values())
+
+
+def together(drawn: Iterable[Drawn]) -> list[Drawn]:
+    """Those between the same interfaces behind each other: a bench changes its routes less often."""
+    return sorted(drawn, key=lambda one: (one.steps[0]["iface"], one.steps[0].get("out", "")))
+
+
+def _plain(layout: Layout) -> Iterator[Drawn]:
+    """The plainest conversation of each protocol between each two interfaces, and with the machine itself."""
+    names = [*layout.interfaces[:MAX_PLAIN], SELF]
+    for iif in names:
+        for oif in names:
+            for version in (4, 6):
+                for proto in (TCP, UDP, ICMP if version == 4 else ICMPV6):
+                    if iif != oif:
+                        point = {"iif": iif, "oif": oif, "version": version, "proto": proto}
+                        yield Drawn(conversation(_filled(point, layout), whole=True))
+
+
+def _of_rules(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[Drawn]:
+    for where, ways in rules.reached_from().items():
+        for rule in rules.of(rules.chains[where]):
+            conditions = [extra for _, extra in rule.targets] or [()]
+            for hook, way in ways:
+                for extra in conditions:
+                    own = (*rule.matches, *extra)
+                    for version in (4, 6):
+                        yield from _of_rule(rule, hook, way, own, version, layout, chance)
+
+
+def _of_pairs(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[Drawn]:
+    """Packets that fulfil what two rules of a chain ask for: which is first decides. Neighbours before others."""
+    pairs = []
+    for where, ways in rules.reached_from().items():
+        several = rules.of(rules.chains[where])
+        distances = [
+            (other - one, chance.random(), several[one], several[other], way)
+            for way in ways[:1]
+            for one in range(len(several))
+            for other in range(one + 1, min(len(several), one + NEAR))
+        ]
+        pairs += distances
+    found = 0
+    for _, _, one, other, (hook, way) in sorted(pairs, key=lambda pair: pair[:2])[:MAX_PAIRS]:
+        own = (*way, *one.matches, *other.matches)
+        asked = [match for match in own if match.field != "version"]
+        for version in _numbers("version", own)[:1]:
+            for ends in _ends(hook, asked, layout):
+                point = _solved(asked, {"version": version, **ends}, layout)
+                if point is not None and found < MAX_FROM_PAIRS:
+                    found += 1
+                    yield Drawn(conversation(point))
+
+
+def _of_rule(
+    rule: Rule,
+    hook: str,
+    way: tuple[Match, ...],
+    own: tuple[Match, ...],
+    version: int,
+    layout: Layout,
+    chance: random.Random,
+) -> Iterator[Drawn]:
+    addressed = any(match.field in ("saddr", "daddr", "type") for match in (*way, *own))
+    asked = [match for match in (*way, *own) if match.field != "version"]
+    if addressed and version not in _numbers("version", (*way, *own)):
+        return
+    for ends in _ends(hook, asked, layout):
+        base = _solved(asked, {"version": version, **ends}, layout)
+        if base is None:
+            continue
+        yield from _fulfilling(base, rule)
+        if rule.limit is not None:
+            yield Drawn(_burst(base, rule.limit))
+        for match in own:
+            for point in _varied(base, match, layout, chance):
+                for state in _ways_of(point):
+                    yield Drawn(conversation(point, reverse=state))
+
+
+def _fulfilling(point: Point, rule: Rule) -> Iterator[Drawn]:
+    for reverse in _ways_of(point):
+        steps = conversation(point, reverse=reverse, whole=True)
+        subject = len(steps) - 1 if point["state"] in ("established", "related") else 0
+        yield Drawn(steps, ((rule.key, subject),))
+
+
+def _ways_of(point: Point) -> tuple[bool, ...]:
+    """Whether the packet may be of a connection that it did not open, as well."""
+    return (False, True) if point.get("state") == "established" else (False,)
+
+
+def _numbers(name: str, matches: Iterable[Match]) -> list[int]:
+    return [one for one in (4, 6) if all(_fulfils(match, one) for match in matches if match.field == name)]
+
+
+def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
+    """Where packets of this hook come from and go to."""
+    come = [name for name in layout.interfaces if _fulfils_all("iif", name, matches)]
+    leave = [name for name in layout.interfaces if _fulfils_all("oif", name, matches)]
+    if hook in ("prerouting", "forward", "postrouting"):
+        pair = next(((one, other) for one in come for other in leave if one != other), None)
+        if pair:
+            yield {"iif": pair[0], "oif": pair[1]}
+    if hook in ("input", "prerouting") and come:
+        yield {"iif": come[0], "oif": SELF}
+    if hook in ("output", "postrouting") and leave:
+        yield {"iif": SELF, "oif": leave[-1]}
+
+
+def _fulfils_all(name: str, value: Any, matches: Iterable[Match]) -> bool:
+    return all(_fulfils(match, value) for match in matches if match.field == name)
+
+
+def _fulfils(match: Match, value: Any) -> bool:
+    if match.field in ("iif", "oif"):
+        inside = any(names_it(low, value) for low, _ in match.spans)
+    else:
+        inside = any(low <= value <= high for low, high in match.spans)
+    return inside != match.negated
+
+
+def _solved(matches: list[Match], given: Point, layout: Layout) -> Point | None:
+    """A packet that fulfils all of these; None if none can."""
+    point = dict(given)
+    for name in dict.fromkeys(match.field for match in matches if match.field not in ("iif", "oif")):
+        asked = [match for match in matches if match.field == name]
+        wished = _default(name, point, layout)
+        value = _chosen(name, asked, wished, point["version"])
+        if value is None:
+            return None
+        point[name] = value
+    return _filled(point, layout)
+
+
+def _chosen(name: str, asked: list[Match], wished: Any, version: int) -> Any:
+    if wished is not None and all(_fulfils(match, wished) for match in asked):
+        return wished
+    if name == "state":
+        candidates: Iterable[Any] = STATES
+    elif name == "flags":
+        candidates = FLAGS
+    else:
+        ends = [end for match in asked for span in match.spans for end in _at_ends(name, span, version)]
+        candidates = (*ends, 0, highest(name, version))
+    return next((one for one in candidates if all(_fulfils(match, one) for match in asked)), None)
+
+
+def highest(name: str, version: int) -> int:
+    """The highest number of a field."""
+    return (1 << (32 if version == 4 else 128)) - 1 if name in ("saddr", "daddr") else HIGHEST[name]
+
+
+def _at_ends(name: str, span: Span, version: int) -> Iterator[int]:
+    """Both ends of a range and their neighbours outside."""
+    low, high = span
+    for value in dict.fromkeys((low, high, low - 1, high + 1)):
+        if 0 <= value <= highest(name, version):
+            yield value
+
+
+def _default(name: str, point: Point, layout: Layout) -> Any:
+    """The plainest value of a field; None where it depends on others that are not chosen yet."""
+    plain = {"proto": TCP, "sport": SPORT, "dport": DPORT, "ttl": 64, "dscp": 0, "state": "new", "flags": SYN}
+    if name in plain:
+        return plain[name]
+    if name in ("saddr", "daddr"):
+        return int(ipaddress.ip_address(_plain_address(name, point, layout)))
+    return ECHO[point["version"]][0] if name == "type" else 0 if name == "code" else None
+
+
+def _plain_address(name: str, point: Point, layout: Layout) -> str:
+    here, there = ("iif", "oif") if name == "saddr" else ("oif", "iif")
+    if point[here] == SELF:
+        return layout.gateway(point[there], point["version"])
+    return layout.host(point[here], point["version"])
+
+
+def _filled(point: Point, layout: Layout) -> Point:
+    """The packet with everything that its protocol needs."""
+    found = dict(point)
+    if "type" in found:
+        found["proto"] = ICMP if found["version"] == 4 else ICMPV6
+    elif found.setdefault("proto", TCP) in (ICMP, ICMPV6):
+        found["proto"] = ICMP if found["version"] == 4 else ICMPV6
+        found["type"] = ECHO[found["version"]][0]
+    for name in ("saddr", "daddr"):
+        found.setdefault(name, int(ipaddress.ip_address(_plain_address(name, found, layout))))
+    found.setdefault("state", "new")
+    return found
+
+
+def _varied(base: Point, match: Match, layout: Layout, chance: random.Random) -> Iterator[Point]:
+    """Packets that differ from the base in one condition."""
+    name, version = match.field, base["version"]
+    if name in ("iif", "oif"):
+        others = [one for one in layout.interfaces if one not in (base["iif"], base["oif"])]
+        for other in others[:MAX_OTHERS] if base[name] != SELF else []:
+            moved = {**base, name: other}
+            moved.pop("saddr" if name == "iif" else "daddr")
+            yield _filled(moved, layout)
+            yield {**base, name: other}
+    elif name == "state":
+        yield from ({**base, "state": state} for state in STATES)
+    elif name == "flags":
+        yield from ({**base, "proto": TCP, "flags": flags} for flags in FLAGS)
+    elif name == "proto":
+        for proto in (TCP, UDP, ICMP if version == 4 else ICMPV6, 47):
+            yield _filled({**base, "proto": proto}, layout)
+    elif name != "version":
+        spans = list(match.spans)
+        if len(spans) > MAX_SPANS:
+            spans = [*spans[: MAX_SPANS // 2], *chance.sample(spans[MAX_SPANS // 2 :], MAX_SPANS // 2)]
+        for span in spans:
+            for value in _at_ends(name, span, version):
+                if name not in ("saddr", "daddr") or _usable(value, version):
+                    yield {**base, name: value}
+
+
+def _usable(value: int, version: int) -> bool:
+    address = ipaddress.IPv4Address(value) if version == 4 else ipaddress.IPv6Address(value)
+    return not any(address in network for network in NO_HOST if network.version == version)
+
+
+# ---- conversations --------------------------------------------------------------------------------------------------
+
+
+def packet_of(point: Mapping[str, Any]) -> Packet:
+    """The packet at a point."""
+    kind = ipaddress.IPv4Address if point["version"] == 4 else ipaddress.IPv6Address
+    found: Packet = {"version": point["version"], "proto": point["proto"]}
+    found |= {"src": str(kind(point["saddr"])), "dst": str(kind(point["daddr"]))}
+    if point["proto"] in (TCP, UDP):
+        found |= {"sport": point.get("sport", SPORT), "dport": point.get("dport", DPORT)}
+    if point["proto"] == TCP:
+        found["flags"] = point.get("flags", SYN)
+    if point["proto"] in (ICMP, ICMPV6):
+        found |= {name: point[name] for name in ("type", "code") if name in point}
+    found |= {name: point[name] for name in ("ttl", "dscp") if name in point}
+    if "length" in point:  # of the whole packet
+        headers = {TCP: 44, UDP: 28, ICMP: 28, ICMPV6: 28}.get(point["proto"], 20) + (
+            20 if point["version"] == 6 else 0
+        )
+        found["length"] = max(0, min(point["length"], 1500) - headers)
+    return found
+
+
+def conversation(point: Point, *, reverse: bool = False, whole: bool = False) -> list[Step]:
+    """What a bench plays for the packet at this point to be in the state that is asked for.
+
+    reverse  of an established connection, the other end opened it
+    whole    after a first packet, also what follows: the reply, a later packet, and an ICMP error about each of both
+    """
+    packet, state = packet_of(point), point.get("state", "new")
+    there = {"iface": point["iif"], "out": point["oif"]}
+    back = {"iface": point["oif"], "out": point["iif"]}
+    if state == "established" and not reverse:
+        return [{**there, "packet": _opening(packet)}, {"reply": 0}, {**there, "packet": _following(packet)}]
+    if state in ("established", "related"):
+        opening = {**back, "packet": _opening(_turned(packet))}
+        changed = {name: packet[name] for name in ("ttl", "dscp", "flags") if name in point}
+        if state == "related":
+            return [opening, {"error": 0}]
+        if point["iif"] == SELF:  # the machine answers by itself, or somebody in its place
+            return [opening, {**there, "packet": _following(packet)}]
+        return [opening, {"reply": 0, **({"changed": changed} if changed else {})}]
+    if state == "invalid" and packet["proto"] == TCP:
+        return [{**there, "packet": {**packet, "flags": SYN | ACK}}]
+    first = {**there, "packet": packet}
+    if packet["proto"] == TCP and packet["flags"] != SYN:
+        return [first]
+    if not whole:
+        return [first]
+    return [first, {"reply": 0}, {**there, "packet": _following(packet)}, {"error": 0}, {"error": 1}]
+
+
+def _opening(packet: Packet) -> Packet:
+    """The same as the first packet of a connection."""
+    found = {name: value for name, value in packet.items() if name not in ("ttl", "dscp", "length")}
+    if packet["proto"] == TCP:
+        found["flags"] = SYN
+    if packet["proto"] in (ICMP, ICMPV6):
+        found |= {"type": ECHO[packet["version"]][0], "code": 0}
+    return found
+
+
+def _following(packet: Packet) -> Packet:
+    """The same as a later packet of a connection."""
+    return {**packet, "flags": ACK} if packet["proto"] == TCP and packet["flags"] == SYN else packet
+
+
+def _turned(packet: Packet) -> Packet:
+    found = {**packet, "src": packet["dst"], "dst": packet["src"]}
+    if "sport" in packet:
+        found |= {"sport": packet["dport"], "dport": packet["sport"]}
+    return found
+
+
+def _burst(point: Point, limit: tuple[float, int]) -> list[Step]:
+    """More packets than a limit lets through at once, and some when it has to let one more through."""
+    rate, burst = limit
+    packet = {"iface": point["iif"], "out": point["oif"], "packet": packet_of(point)}
+    many = [packet] * (min(burst, MAX_BURST) + BEHIND)
+    wait = 1.5 / rate
+    return [*many, {"wait": wait}, *[packet] * BEHIND] if wait <= MAX_WAIT_S else many
+
+
+def redraw(rules: Rules, layout: Layout, rule: Rule, blocker: Rule) -> Iterator[Drawn]:
+    """Packets for a rule that another one, which decided about all earlier ones, does not match."""
+    for hook, way in rules.reached_from().get(rule.key[:3], []):
+        for extra in [one for _, one in rule.targets] or [()]:
+            own = (*way, *rule.matches, *extra)
+            for version in _numbers("version", own):
+                asked = [match for match in own if match.field != "version"]
+                for match in blocker.matches:
+                    other = Match(match.field, match.spans, not match.negated)
+                    for ends in _ends(hook, [*asked, other], layout) if match.field != "version" else ():
+                        base = _solved([*asked, other], {"version": version, **ends}, layout)
+                        if base is not None:
+                            yield from _fulfilling(base, rule)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was found, as text and as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fwlab.own.borders import Step
+from fwlab.own.comparing import Comparison, Difference
+from fwlab.own.packets import ICMP, ICMPV6, TCP, UDP, Packet
+from fwlab.own.reach import Reached
+from fwlab.own.rules import Rules
+from fwlab.own.walks import Walk
+
+_FLAGS = (("SYN", 2), ("ACK", 16), ("FIN", 1), ("RST", 4), ("PSH", 8), ("URG", 32))
+_PROTOCOLS = {TCP: "TCP", UDP: "UDP", ICMP: "ICMP", ICMPV6: "ICMPv6"}
+#: Rules that are listed at most, and characters of each.
+LISTED, WIDTH = 20, 110
+
+
+def packet_in_words(packet: Packet) -> str:
+    """A packet on one line."""
+    protocol = _PROTOCOLS.get(packet["proto"], f"protocol {packet['proto']}")
+    ends = []
+    for address, port in (("src", "sport"), ("dst", "dport")):
+        shown = f"[{packet[address]}]" if packet["version"] == 6 and port in packet else packet[address]
+        ends.append(f"{shown}:{packet[port]}" if port in packet else shown)
+    more = []
+    if packet["proto"] == TCP:
+        more.append(",".join(name for name, bit in _FLAGS if packet.get("flags", 2) & bit) or "no flags")
+    if "type" in packet:
+        more.append(f"type {packet['type']}" + (f" code {packet['code']}" if packet.get("code") else ""))
+    more += [f"{name} {packet[name]}" for name in ("ttl", "dscp", "length") if packet.get(name) not in (None, 0, 64)]
+    return " ".join([protocol, *ends[:1], ">", *ends[1:], *more])
+
+
+def steps_in_words(steps: list[Step]) -> Iterator[str]:
+    """A conversation, a line for each step; equal ones that follow each other on one line."""
+    lines = [_step(step) for step in steps]
+    for place, line in enumerate(lines):
+        if place and lines[place - 1] == line:
+            continue
+        times = next((count for count, other in enumerate(lines[place:]) if other != line), len(lines) - place)
+        yield line if times == 1 else f"{times} times: {line}"
+
+
+def _step(step: Step) -> str:
+    if "wait" in step:
+        return f"{step['wait']:g} s later:"
+    if "reply" in step:
+        changed = ", ".join(f"{name} {value}" for name, value in step.get("changed", {}).items())
+        return f"the reply to packet {step['reply'] + 1}" + (f" with {changed}" if changed else "")
+    if "error" in step:
+        return f"an ICMP error about packet {step['error'] + 1}"
+    return f"{packet_in_words(step['packet'])}, from {_end(step['iface'])} to {_end(step['out'])}"
+
+
+def _end(name: str) -> str:
+    return "the machine itself" if name == "self" else name
+
+
+def became(walk: Walk | None) -> str:
+    """What became of a packet, in words."""
+    if walk is None:
+        return "there was nothing to answer"
+    left = [f"{packet_in_words(packet)} by {iface}" for iface, packet in walk.left]
+    fate = {"gone": "dropped without a rule"}.get(walk.fate, walk.fate)
+    return f"{fate}: {'; '.join(left)}" if left else fate
+
+
+def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
+    """A comparison for people."""
+    for number, one in enumerate(found.differences, 1):
+        yield f"difference {number}, in {_counted(one.kinds, 'conversation')}: {', '.join(_changes(one))}"
+        yield from (f"  {line}" for line in steps_in_words(one.steps))
+        for name, walk, side in ((names[0], one.old, found.old), (names[1], one.new, found.new)):
+            yield f"  {name}: {became(walk)}"
+            yield from (f"    {line}" for line in deciding(walk, side.rules))
+        yield ""
+    tried = f"{found.conversations} conversations ({found.packets} packets) drawn from both rulesets"
+    yield f"tried: {tried}, on Linux {found.kernel}"
+    for name, side in zip(names, (found.old, found.new), strict=True):
+        yield from reached_lines(name, side)
+    if found.left_out:
+        yield f"{found.left_out} more kinds of differences were not reduced"
+    if found.unstable:
+        yield f"{found.unstable} kinds of differences did not show again when played alone; they do not count"
+    kinds = len(found.differences)
+    yield _counted(kinds, "difference") if kinds else "no difference was found in what was tried"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _changes(one: Difference) -> list[str]:
+    shown = [name for name in one.changed if not name.startswith("packet ")] or list(one.changed)
+    return [
+        f"{name}: {_value(before)} / {_value(after)}" for name, (before, after) in one.changed.items() if name in shown
+    ]
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def deciding(walk: Walk | None, rules: Rules) -> Iterator[str]:
+    """The rule that decided, and others that changed the packet on its way."""
+    if walk is None or walk.decider is None:
+        return
+    yield f"decided by: {rules.words(walk.decider)}"
+    for key in walk.met:
+        chain = rules.chains.get(key[:3])
+        if key != walk.decider and key in rules.rules and chain is not None:
+            yield f"met: {rules.words(key)}"
+
+
+def reached_lines(name: str, side: Reached) -> Iterator[str]:
+    """How many rules the packets reached, and which not."""
+    missed = side.missed()
+    yield f"{name}: {len(side.rules.rules) - len(missed)} of {len(side.rules.rules)} rules reached"
+    for rule, decider in missed[:LISTED]:
+        on_lo = any(match.spans == (("lo", "lo"),) for match in rule.matches)
+        yield f"  not reached: {rule.text[:WIDTH]}{' (no packet on lo is tried)' * on_lo}"
+        if decider is not None:
+            yield f"    its packets were decided by: {side.rules.words(decider)[:WIDTH]}"
+    if len(missed) > LISTED:
+        yield f"  and {len(missed) - LISTED} more"
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """A comparison for programs."""
+    return {
+        "kernel": found.kernel,
+        "conversations": found.conversations,
+        "packets": found.packets,
+        "unstable": found.unstable,
+        "not_reduced": found.left_out,
+        "old": reached_document(found.old),
+        "new": reached_document(found.new),
+        "differences": [
+            {
+                "steps": one.steps,
+                "step": one.place,
+                "conversations": one.kinds,
+                "changed": {name: {"old": old, "new": new} for name, (old, new) in one.changed.items()},
+                "old": _side(one.old, found.old.rules),
+                "new": _side(one.new, found.new.rules),
+            }
+            for one in found.differences
+        ],
+    }
+
+
+def _side(walk: Walk | None, rules: Rules) -> dict[str, Any] | None:
+    if walk is None:
+        return None
+    return {
+        "fate": walk.fate,
+        "decided_by": rules.words(walk.decider) if walk.decider else None,
+        "met": [rules.words(key) for key in walk.met if key in rules.rules],
+        "left": [{"by": iface, **packet} for iface, packet in walk.left],
+    }
+
+
+def reached_document(side: Reached) -> dict[str, Any]:
+    """Which rules were reached."""
+    missed = side.missed()
+    return {
+        "rules": len(side.rules.rules),
+        "reached": len(side.rules.rules) - len(missed),
+        "not_reached": [
+            {"rule": rule.text, "decided_by": side.rules.words(decider) if decider else None}
+            for rule, decider in missed
+        ],
+    }

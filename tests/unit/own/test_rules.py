@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules as the kernel's tools print them, read as data."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+
+import pytest
+
+from fwlab.own.packets import ACK, PSH, SYN
+from fwlab.own.rules import Match, Rules, concrete, names_it, read
+
+CHAIN = {
+    "family": "inet",
+    "table": "f",
+    "name": "c",
+    "handle": 1,
+    "hook": "forward",
+    "type": "filter",
+    "policy": "drop",
+}
+
+
+def number(address: str) -> int:
+    return int(ipaddress.ip_address(address))
+
+
+def listing(*expressions: list, more: tuple = ()) -> str:
+    rules = [
+        {"rule": {"family": "inet", "table": "f", "chain": "c", "handle": handle, "expr": expression}}
+        for handle, expression in enumerate(expressions, 2)
+    ]
+    return json.dumps({"nftables": [*more, {"chain": CHAIN}, *rules]})
+
+
+def match(left: dict, right: object, operator: str = "==") -> dict:
+    return {"match": {"op": operator, "left": left, "right": right}}
+
+
+def payload(protocol: str, field: str) -> dict:
+    return {"payload": {"protocol": protocol, "field": field}}
+
+
+def only(rules: Rules):
+    [rule] = rules.rules.values()
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("condition", "field", "spans"),
+    [
+        (match(payload("tcp", "dport"), {"set": [80, {"range": [1000, 2000]}]}), "dport", ((80, 80), (1000, 2000))),
+        (match(payload("ip", "saddr"), {"prefix": {"addr": "192.0.2.0", "len": 31}}), "saddr",
+         ((number("192.0.2.0"), number("192.0.2.1")),)),
+        (match(payload("ip6", "daddr"), "2001:db8::7"), "daddr", ((number("2001:db8::7"),) * 2,)),
+        (match({"meta": {"key": "iifname"}}, "eth*"), "iif", (("eth*", "eth*"),)),
+        (match({"ct": {"key": "state"}}, ["established", "related"], "in"), "state",
+         (("established", "established"), ("related", "related"))),
+        (match(payload("ip", "dscp"), "af21"), "dscp", ((18, 18),)),
+        (match(payload("icmpv6", "type"), "nd-neighbor-solicit"), "type", ((135, 135),)),
+        (match(payload("udp", "sport"), 1024, ">="), "sport", ((1024, 65535),)),
+        (match({"meta": {"key": "l4proto"}}, {"set": ["tcp", "udp"]}), "proto", ((6, 6), (17, 17))),
+    ],
+)  # fmt: skip
+def test_a_condition_of_nft(condition: dict, field: str, spans: tuple) -> None:
+    rule = only(read(listing([condition, {"accept": None}])))
+    assert not rule.unread
+    assert [one.spans for one in rule.matches if one.field == field] == [spans]
+
+
+def test_what_a_field_implies_is_asked_for_too() -> None:
+    matches = only(read(listing([match(payload("tcp", "dport"), 22)]))).matches
+    assert Match("proto", ((6, 6),)) in matches
+
+
+def test_flags_are_those_that_the_mask_leaves() -> None:
+    masked = {"&": [payload("tcp", "flags"), ["fin", "syn", "rst", "ack"]]}
+    [flags] = [one for one in only(read(listing([match(masked, "syn")]))).matches if one.field == "flags"]
+    assert flags.spans == ((SYN, SYN),)
+    _, flags = only(read(listing([match(payload("tcp", "flags"), "psh", "in")]))).matches
+    assert (PSH | ACK,) * 2 in flags.spans
+    assert (SYN, SYN) not in flags.spans
+
+
+def test_a_named_set_is_looked_up() -> None:
+    named = {
+        "set": {"family": "inet", "table": "f", "name": "s", "elem": ["192.0.2.1", {"elem": {"val": "192.0.2.9"}}]}
+    }
+    rule = only(read(listing([match(payload("ip", "saddr"), "@s")], more=(named,))))
+    assert [one.spans for one in rule.matches if one.field == "saddr"] == [
+        ((number("192.0.2.1"),) * 2, (number("192.0.2.9"),) * 2)
+    ]
+
+
+def test_each_branch_of_a_verdict_map_has_its_condition() -> None:
+    data = {"set": [["established", {"accept": None}], ["new", {"jump": {"target": "n"}}]]}
+    rule = only(read(listing([{"vmap": {"key": {"ct": {"key": "state"}}, "data": data}}])))
+    assert [(target, one.spans) for target, [one] in rule.targets] == [
+        ("", (("established", "established"),)), ("n", (("new", "new"),)),
+    ]  # fmt: skip
+
+
+def test_a_condition_that_is_not_understood_is_named() -> None:
+    rule = only(read(listing([match({"meta": {"key": "mark"}}, 5), match(payload("tcp", "dport"), 22)])))
+    assert len(rule.unread) == 1
+    assert "mark" in rule.unread[0]
+    assert any(one.field == "dport" for one in rule.matches)
+
+
+def test_counter_limit_and_text() -> None:
+    limit = {"limit": {"rate": 10, "burst": 7, "per": "minute"}}
+    texts = "table inet f { # handle 1\n\tchain c { # handle 1\n\t\ttype filter hook forward priority 0;\n"
+    texts += "\t\ttcp dport { 1,\n\t\t\t2 } accept # handle 2\n\t}\n}\n"
+    rule = only(read(listing([limit, {"counter": {"packets": 9, "bytes": 1}}]), texts))
+    assert (rule.packets, rule.limit, rule.text) == (9, (10 / 60, 7), "tcp dport { 1, 2 } accept")
+
+
+SAVED = """*filter
+:INPUT ACCEPT [0:0]
+:FORWARD DROP [12:900]
+:web - [0:0]
+[7:420] -A FORWARD ! -i eth+ -s 10.0.0.0/8 -p tcp -m tcp --tcp-flags FIN,SYN,ACK SYN -m comment --comment "-j b" -j web
+-A web -p udp -m multiport --dports 53,100:110 -m limit --limit 5/min --limit-burst 9 -m mark --mark 0x1 -j ACCEPT
+-A web -m set --match-set ports dst,dst -j DROP
+COMMIT
+"""
+
+
+def of_iptables() -> Rules:
+    chains = [
+        {"chain": {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward", "type": "filter"}},
+        {"chain": {"family": "ip", "table": "filter", "name": "web"}},
+    ]
+    rules = [
+        {"rule": {"family": "ip", "table": "filter", "chain": chain, "handle": handle, "expr": [{"xt": None}]}}
+        for handle, chain in ((4, "FORWARD"), (5, "web"), (6, "web"))
+    ]
+    sets = "create ports hash:ip,port family inet\nadd ports 192.0.2.1,tcp:8080\nadd ports 192.0.2.2,tcp:80\n"
+    return read(json.dumps({"nftables": [*chains, *rules]}), saved={"iptables": SAVED}, sets=sets)
+
+
+def test_rules_of_iptables_have_the_conditions_that_it_saves() -> None:
+    first, second, third = of_iptables().rules.values()
+    assert Match("iif", (("eth+", "eth+"),), negated=True) in first.matches
+    assert Match("flags", ((SYN, SYN),)) in first.matches
+    assert (first.packets, first.targets) == (7, (("web", ()),))
+    assert first.text.startswith("-A FORWARD ! -i eth+")
+    assert Match("dport", ((53, 53), (100, 110))) in second.matches
+    assert (second.limit, second.unread) == ((5 / 60, 9), ("--mark 0x1",))
+    assert Match("daddr", ((number("192.0.2.1"),) * 2,)) in third.matches
+    assert Match("dport", ((8080, 8080),)) in third.matches
+
+
+def test_a_chain_is_reached_by_the_conditions_of_the_jump() -> None:
+    rules = of_iptables()
+    assert rules.chains["ip", "filter", "FORWARD"].packets == 12
+    [(hook, way)] = rules.reached_from()["ip", "filter", "web"]
+    assert hook == "forward"
+    assert Match("flags", ((SYN, SYN),)) in way
+    assert rules.interfaces() == ["eth0"]
+    assert rules.remembers  # it has a limit
+
+
+def test_chains_that_call_each_other_come_to_an_end() -> None:
+    chains = [{"chain": CHAIN}, {"chain": {"family": "inet", "table": "f", "name": "d"}}]
+    rules = [
+        {"rule": {"family": "inet", "table": "f", "chain": chain, "handle": handle, "expr": [{"jump": {"target": to}}]}}
+        for handle, chain, to in ((2, "c", "d"), (3, "d", "c"))
+    ]
+    assert read(json.dumps({"nftables": [*chains, *rules]})).reached_from()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "means"), [("eth+", "eth7", True), ("wl*", "eth0", False), ("lan", "lan", True)]
+)
+def test_names_of_interfaces(pattern: str, name: str, means: bool) -> None:
+    assert names_it(pattern, name) is means
+    assert names_it(pattern, concrete(pattern))
