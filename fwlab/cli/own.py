@@ -30,13 +30,13 @@ from fwlab.report.progress import listener
 #: The lab whose machines are used, unless others are named.
 LAB = "lab01-forwarding"
 
-Here = Annotated[
-    bool, typer.Option("--here", help="Ask the kernel of this host, as root, in a network namespace; no machines.")
-]
+Here = Annotated[bool, typer.Option("--here", help="Ask the kernel of this host, in a network namespace; no machines.")]
 Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
+#: Rules of a ruleset. Some nine conversations are drawn for each.
+MAX_RULES = 10_000
 #: How much dearer NEW may be.
 AT_MOST = "5%"
 
@@ -155,6 +155,9 @@ def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
         rules = bench.load(files)
     except Refused as error:
         raise BadInput(with_line(error.message, files), "correct the file and try again") from error
+    if len(rules.rules) > MAX_RULES:
+        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
+        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
     if not rules.chains:
         raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
     return rules

@@ -83,7 +83,10 @@ class Failed(Exception):
 
 def call(*argv: str, text: str | None = None) -> str:
     """Standard output of a tool. Raises Failed with what it said."""
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Failed(f"{argv[0]} is not installed") from error
     if done.returncode:
         raise Failed(f"{argv[0]} said: {(done.stderr or done.stdout).strip()[:2000]}")
     return done.stdout

@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -45,17 +46,12 @@ class Timed(NamedTuple):
 
 
 def here() -> subprocess.Popen[bytes]:
-    """A bench on this host, which needs root or unprivileged user namespaces."""
-    return _started([sys.executable, "-m", MODULE])
-
-
-def here_as_nobody() -> subprocess.Popen[bytes]:
-    """The same in a user namespace."""
-    return _started(["unshare", "--map-root-user", "--user", sys.executable, "-m", MODULE])
-
-
-def _started(argv: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """A bench on this host; an ordinary user's in a user namespace, where the host allows one."""
+    as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+    argv = [*as_root, sys.executable, "-m", MODULE]
+    # Debian has these tools in /usr/sbin, which an ordinary user's PATH lacks.
+    tools = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tools)
 
 
 def on(ssh: Ssh) -> Start:
@@ -123,8 +119,10 @@ class Bench:
         except TimeoutError as error:
             raise CannotMeasure(f"no answer from the bench within {timeout:g} s", "fwlab doctor") from error
         if "failed" in answer:
-            kind = Refused if refusable and " said: " in answer["failed"] else CannotMeasure
-            raise kind(f"{self.name}: {answer['failed']}", "correct the file and try again")
+            message = f"{self.name}: {answer['failed']}"
+            if refusable and " said: " in message:
+                raise Refused(message, "correct the file and try again")
+            raise CannotMeasure(message, "fwlab doctor, or leave --here out")
         return answer
 
 

@@ -524,7 +524,9 @@ def _saved_rule(key: Key, text: str, given: list[str], sets: Mapping[str, list[A
     at, negated = 0, False
     while at < len(given):
         option, value = given[at], given[at + 1] if at + 1 < len(given) else ""
-        at += 1 if option in {"!", *_ALONE} else 2
+        # Of an option that is not known, the next word is the value unless it looks like another option.
+        alone = option in {"!", *_ALONE} or (option not in _SILENT and value.startswith(("-", "!")))
+        at += 1 if alone else 2
         if option == "!":
             negated = True
             continue
@@ -539,6 +541,8 @@ def _saved_rule(key: Key, text: str, given: list[str], sets: Mapping[str, list[A
                 targets += [(value, ())]
             elif option in ("--limit", "--limit-burst"):
                 limit[option == "--limit-burst"] = value
+            elif option == "--hitcount":  # of the match `recent`: no less than this number of packets
+                limit = ["1/day", value]
             else:
                 matches += reader.matches(option, value, negated)
         except (Unread, ValueError, KeyError):

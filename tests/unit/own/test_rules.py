@@ -152,6 +152,19 @@ def test_rules_of_iptables_have_the_conditions_that_it_saves() -> None:
     assert Match("dport", ((8080, 8080),)) in third.matches
 
 
+def test_an_option_without_a_value_swallows_no_other() -> None:
+    saved = (
+        "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m recent --update --hitcount 6 --rsource -p tcp -j DROP\nCOMMIT\n"
+    )
+    chain = {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward"}
+    listed = [{"chain": chain}, {"rule": {**chain, "chain": "FORWARD", "handle": 4, "expr": []}}]
+    rule = only(read(json.dumps({"nftables": listed}), saved={"iptables": saved}))
+    assert rule.limit is not None
+    assert rule.limit[1] == 6
+    assert Match("proto", ((6, 6),)) in rule.matches
+    assert [word.split()[0] for word in rule.unread] == ["--update", "--rsource"]
+
+
 def test_a_chain_is_reached_by_the_conditions_of_the_jump() -> None:
     rules = of_iptables()
     assert rules.chains["ip", "filter", "FORWARD"].packets == 12
