@@ -105,11 +105,15 @@ class Drawn:
         return json.dumps(self.steps, sort_keys=True)
 
 
-def draw(rules: Rules, layout: Layout, seed: int = 1) -> list[Drawn]:
-    """Conversations at the borders of these rules, each once, those between the same interfaces together."""
-    chance = random.Random(seed)
+def draw(rules: Rules, layout: Layout, seed: int | None = 1) -> list[Drawn]:
+    """Conversations at the borders of these rules, each once, those between the same interfaces together.
+
+    seed  draws some ends of long lists; without one, only packets that fulfil a rule's conditions, and plain ones
+    """
+    chance = None if seed is None else random.Random(seed)
     found: dict[str, Drawn] = {}
-    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *_of_pairs(rules, layout)):
+    pairs = _of_pairs(rules, layout) if chance else ()
+    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *pairs):
         known = found.get(drawn.identity)
         subjects = (*(known.subjects if known else ()), *drawn.subjects)
         found[drawn.identity] = Drawn(drawn.steps, tuple(dict.fromkeys(subjects)))
@@ -133,7 +137,7 @@ def _plain(layout: Layout) -> Iterator[Drawn]:
                         yield Drawn(conversation(_filled(point, layout), whole=True))
 
 
-def _of_rules(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[Drawn]:
+def _of_rules(rules: Rules, layout: Layout, chance: random.Random | None) -> Iterator[Drawn]:
     for where, ways in rules.reached_from().items():
         for rule in rules.of(rules.chains[where]):
             conditions = [extra for _, extra in rule.targets] or [()]
@@ -172,19 +176,22 @@ def _of_rule(
     own: tuple[Match, ...],
     version: int,
     layout: Layout,
-    chance: random.Random,
+    chance: random.Random | None,
 ) -> Iterator[Drawn]:
     addressed = any(match.field in ("saddr", "daddr", "type") for match in (*way, *own))
     asked = [match for match in (*way, *own) if match.field != "version"]
-    if addressed and version not in _numbers("version", (*way, *own)):
+    meant = version in _numbers("version", (*way, *own))
+    if not meant and (addressed or chance is None):
         return
     for ends in _ends(hook, asked, layout):
         base = _solved(asked, {"version": version, **ends}, layout)
         if base is None:
             continue
-        yield from _fulfilling(base, rule)
+        yield from _fulfilling(base, rule) if meant else [Drawn(conversation(base, whole=True))]
         if rule.limit is not None:
             yield Drawn(_burst(base, rule.limit))
+        if chance is None:
+            continue
         for match in own:
             for point in _varied(base, match, layout, chance):
                 for state in _ways_of(point):
