@@ -40,6 +40,20 @@ def engine() -> str:
     return block(textwrap.fill(text, 120))
 
 
+def two_hosts() -> str:
+    """Two sentences: the newest class that was graded by one worker, and again by two hosts with trouble."""
+    found = json.loads(read_document(raw_results(find_project(), "grading/*-two-hosts")[-1]))
+    one, two = (round(found["seconds"][how] / 60) for how in ("by one worker", "by two hosts"))
+    equal, students = found["marks"] - len(found["differ"]), len({row["student"] for row in found["by_one"]})
+    text = (
+        f"On {found['date']} a class of {students} was graded by one worker ({one} min), and by two hosts, namespaces of "
+        f"one machine with two cores ({two} min). One host lost its power after a third of the class and came back, and "
+        "the worker of the other one was killed after two thirds, while it measured. "
+        f"{equal} of {found['marks']} marks were the same."
+    )
+    return block(textwrap.fill(text, 120))
+
+
 def waits() -> str:
     """One row per measurement of the waits (`python -m tools waits`), the newest first."""
     found = reversed(raw_results(find_project(), "lab*/*-waits"))
