@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from fwlab.checkout.project import find_project
-from fwlab.checkout.raw_results import raw_results, read_document
+from fwlab.checkout.raw_results import name_of, raw_results, read_document
 from fwlab.grading import confined
 from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
@@ -38,6 +38,22 @@ def engine() -> str:
         f"{cpu:.1f} % of a CPU."
     )
     return block(textwrap.fill(text, 120))
+
+
+def two_hosts() -> str:
+    """A paragraph: the newest class that was graded by one worker, and again by two hosts with trouble."""
+    path = raw_results(find_project(), "grading/*-two-hosts")[-1]
+    found = json.loads(read_document(path))
+    one, two = (round(found["seconds"][how] / 60) for how in ("by one worker", "by two hosts"))
+    equal, students = found["marks"] - len(found["differ"]), len({row["student"] for row in found["by_one"]})
+    records = " and ".join(f"`results/grading/{name_of(path)}-{by}.jsonl.gz`" for by in ("by-one", "by-two"))
+    text = (
+        f"On {found['date']} a class of {students} was graded by one worker ({one} min), and by two hosts ({two} min), "
+        "which were namespaces of one machine with two cores. One host lost its power after a third of the class and "
+        "came back. After two thirds, the worker of the other one was killed while it measured. "
+        f"{equal} of {found['marks']} marks were the same. The records are {records}."
+    )
+    return block(textwrap.fill(text, 120, break_on_hyphens=False))
 
 
 def waits() -> str:

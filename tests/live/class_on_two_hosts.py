@@ -127,7 +127,7 @@ def report(top: Path, out: Path, expected: dict[str, dict[str, Any]], seconds: d
     }
     write_document(out, json.dumps(document, indent=1) + "\n")
     for name in marks:
-        record = (top / name / "record.jsonl").read_text(encoding="utf-8")
+        record = (top / name / "record.jsonl").read_text(encoding="utf-8").replace(f"{top}/", "")
         write_document(out.with_name(f"{name_of(out)}-{name}.jsonl.gz"), record)
     known_class.show(rows)
     print(f"{len(marks['by-one']) - len(differ)} of {len(marks['by-one'])} marks equal; {document['seconds']}")
