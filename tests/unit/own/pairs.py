@@ -55,6 +55,7 @@ SET = "set s { type ipv4_addr; flags interval; elements = { 10.1.0.0/16, 192.0.2
 NAT_CHAIN = "chain n {{ type nat hook postrouting priority 100; {}; }}\n"
 DNAT, PORT_80 = "-A PREROUTING -d 203.0.113.5/32 -p tcp", "-A PREROUTING -i wan -p tcp -m tcp --dport 80"
 DNAT_80 = f"{DNAT} -m tcp --dport 80"
+TO_WEB = "-A FORWARD -d 192.168.1.2/32 -o lan -p tcp -m tcp --dport 80 -j ACCEPT"
 LAN_TO_WAN = 'iifname "lan" oifname "wan" tcp dport { 22, 80, 443 } accept'
 BOTH = "ip saddr 192.0.2.0/24 tcp dport 80 accept\nip6 saddr 2001:db8::/32 tcp dport 80 accept"
 
@@ -174,8 +175,8 @@ DIFFERENT: dict[str, Planted] = {
         "192.168.1.2", "192.168.1.3",
     ),
     "another port behind NAT": Planted(
-        saved("-A FORWARD -j ACCEPT", nat=f"{PORT_80} -j DNAT --to 192.168.1.2:80"),
-        saved("-A FORWARD -j ACCEPT", nat=f"{PORT_80} -j DNAT --to 192.168.1.2:8080"),
+        saved(TO_WEB, nat=f"{PORT_80} -m addrtype --dst-type LOCAL -j DNAT --to 192.168.1.2:80"),
+        saved(TO_WEB, nat=f"{PORT_80} -m addrtype --dst-type LOCAL -j DNAT --to 192.168.1.2:8080"),
         "192.168.1.2:80", "192.168.1.2:8080",
     ),
     "masquerade lost on one interface": Planted(
