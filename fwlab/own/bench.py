@@ -18,7 +18,7 @@ empty connection table. Its steps are dicts:
 
 An iface of "self" stands for the machine itself: a packet from it is sent, and one to it is addressed to it.
 
-`price` times single packets without the trace; one that the machine sends, with the socket that it is sent through.
+`price` times single packets; one that the machine sends, with the socket that it is sent through.
 """
 
 import contextlib
@@ -57,6 +57,8 @@ IGMP = 2
 MARKS = "fwlab_marks"
 FIRST, LAST = -2_000_000_000, 2_000_000_000
 HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
+#: The kernel destroys a table a moment after it is deleted (s).
+SETTLED_S = 0.2
 #: Largest frame that is read.
 FRAME = 1 << 16
 
@@ -305,18 +307,25 @@ class Bench:
         return {"ways": list(ways), "played": played}
 
     def price(self, request: dict[str, Any]) -> dict[str, Any]:
-        """How long the kernel takes for one packet, without the trace: nanoseconds of its own clock.
+        """How long the kernel takes for one packet: nanoseconds of its own clock. Stop every trace before.
 
         `packets` are conversations, each with the step that is timed (`place`), and with `fresh` on rules just loaded.
         Each is played `times` times over. Returns for each the times; fewer where there was nothing to answer.
         """
-        call("nft", "delete", "table", "inet", MARKS)
         gc.disable()
         try:
             return {"ns": [self._timed(one, request["times"]) for one in request["packets"]]}
         finally:
             gc.enable()
+
+    def trace(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Stop tracing, or begin again (`on`). While any namespace traces, all packets pay for it."""
+        if request["on"]:
             self._mark_ways()
+        else:
+            call("nft", "delete", "table", "inet", MARKS)
+            time.sleep(SETTLED_S)
+        return {}
 
     # ---- how ----------------------------------------------------------------------------------------------------
 
@@ -487,6 +496,7 @@ def main() -> int:
                 "prepare": bench.prepare,
                 "play": bench.play,
                 "price": bench.price,
+                "trace": bench.trace,
             }
             answer = operations[request["op"]](request)
         except (Failed, OSError) as error:

@@ -102,8 +102,18 @@ class Bench:
             for steps, states in answer["played"]:
                 yield [None if step is None else walk(ways[step[0]], step[1], step[2]) for step in steps], states
 
+    @contextlib.contextmanager
+    def untraced(self) -> Iterator[None]:
+        """Trace nothing while the context is open."""
+        self._ask("trace", LOADING_S, on=False)
+        yield
+        self._ask("trace", LOADING_S, on=True)
+
     def price(self, packets: Sequence[Timed], times: int) -> Iterator[list[int]]:
-        """How long the kernel takes for each of these packets, `times` times over (ns of its own clock)."""
+        """How long the kernel takes for each of these packets, `times` times over (ns of its own clock).
+
+        While any bench on this kernel traces, all of them take longer.
+        """
         for first in range(0, len(packets), FEW):
             some = [one._asdict() for one in packets[first : first + FEW]]
             yield from self._ask("price", PLAYING_S, packets=some, times=times)["ns"]

@@ -17,7 +17,7 @@ from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk
 
 #: Times that each packet is sent, and those of a packet whose rules are loaded again before each.
-TIMES, TIMES_FRESH = 9, 3
+TIMES, TIMES_FRESH = 9, 5
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def price(
 ) -> list[Price]:
     """The price of each of these classes. Classes whose packet could not be sent again are left out."""
     tell(f"{bench.name}: timing one packet of each of {len(found)} classes")
-    with_rules, without = _times(bench, found), _times(bare, found)
+    with bench.untraced(), bare.untraced():
+        with_rules, without = _times(bench, found), _times(bare, found)
     prices = []
     for one, times, others in zip(found, with_rules, without, strict=True):
         if times:

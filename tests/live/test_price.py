@@ -73,7 +73,7 @@ def test_a_rule_costs_what_capacity_says(lab: Checkout, tmp_path: Path) -> None:
     each = (dear["instructions"] - cheap["instructions"]) / 900
     cases = document(lab.fwlab("run", LAB, "nft-rules-64", "nft-rules-1024", "--machines", lab.name, "--json"))["cases"]
     costs = {case["id"]: 1e9 / case["median"] for case in cases}
-    assert each == pytest.approx((costs["nft-rules-1024"] - costs["nft-rules-64"]) / 960, rel=0.1)
+    assert each == pytest.approx((costs["nft-rules-1024"] - costs["nft-rules-64"]) / 960, rel=0.03)
 
 
 def test_the_dut_is_in_its_start_state_afterwards(lab: Checkout) -> None:

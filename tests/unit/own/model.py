@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Iterator
 
@@ -39,6 +40,9 @@ class ModelBench:
         for steps in conversations:
             self.played += 1
             yield [self._walk(step) if "packet" in step else None for step in steps], []
+
+    def untraced(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def price(self, packets: list, times: int) -> Iterator[list[int]]:
         """A packet costs 4000 ns, and each rule that it is compared with 40 more."""
