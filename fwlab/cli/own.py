@@ -55,12 +55,11 @@ def price_command(
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
-    seed: Seed = 1,
     machines: MachinesOf = None,
 ) -> None:
     """Say what your own rules cost: the instructions for a packet about which each of them decides.
 
-    Packets are drawn at the borders of what the rules name. Exit 3: it could not be measured.
+    Exit 3: it could not be measured.
     """
     files = own_files(rules)
     with (
@@ -75,7 +74,7 @@ def price_command(
         layout = layout_of([known], address or ())
         for one in (bench, bare):
             one.prepare(layout)
-        reached = reach(bench, known, layout, seed, tell)
+        reached = reach(bench, known, layout, None, tell)
         prices = price(bench, bare, known, classes(reached), per_instruction, tell)
     if as_json:
         print_json({"kernel": bench.kernel, **showing.prices_document(prices, reached)})

@@ -105,11 +105,15 @@ class Drawn:
         return json.dumps(self.steps, sort_keys=True)
 
 
-def draw(rules: Rules, layout: Layout, seed: int = 1) -> list[Drawn]:
-    """Conversations at the borders of these rules, each once, those between the same interfaces together."""
-    chance = random.Random(seed)
+def draw(rules: Rules, layout: Layout, seed: int | None = 1) -> list[Drawn]:
+    """Conversations at the borders of these rules, each once, those between the same interfaces together.
+
+    seed  draws some ends of long lists; without one, only packets that fulfil a rule's conditions, and plain ones
+    """
+    chance = None if seed is None else random.Random(seed)
     found: dict[str, Drawn] = {}
-    for drawn in (*_plain(layout), *_of_rules(rules, layout, chance), *_of_pairs(rules, layout)):
+    pairs = _of_pairs(rules, layout) if chance else ()
+    for drawn in (*_plain(layout), *_to_many(layout), *_of_rules(rules, layout, chance), *pairs):
         known = found.get(drawn.identity)
         subjects = (*(known.subjects if known else ()), *drawn.subjects)
         found[drawn.identity] = Drawn(drawn.steps, tuple(dict.fromkeys(subjects)))
@@ -133,7 +137,16 @@ def _plain(layout: Layout) -> Iterator[Drawn]:
                         yield Drawn(conversation(_filled(point, layout), whole=True))
 
 
-def _of_rules(rules: Rules, layout: Layout, chance: random.Random) -> Iterator[Drawn]:
+def _to_many(layout: Layout) -> Iterator[Drawn]:
+    """A broadcast on each interface, and a packet to all hosts there."""
+    for name in layout.interfaces:
+        number = layout.number(name)
+        for address in (f"198.18.{number}.255", "224.0.0.1"):
+            point = {"iif": name, "oif": SELF, "version": 4, "proto": UDP, "daddr": int(ipaddress.ip_address(address))}
+            yield Drawn(conversation(_filled(point, layout)))
+
+
+def _of_rules(rules: Rules, layout: Layout, chance: random.Random | None) -> Iterator[Drawn]:
     for where, ways in rules.reached_from().items():
         for rule in rules.of(rules.chains[where]):
             conditions = [extra for _, extra in rule.targets] or [()]
@@ -163,6 +176,21 @@ def _pairs(rules: Rules) -> Iterator[tuple[Rule, Rule, Way]]:
     for distance in range(1, NEAR):
         for several, way in chains:
             yield from ((one, other, way) for one, other in zip(several, several[distance:], strict=False))
+        if distance == 1:
+            yield from _of_two_hooks(rules)
+
+
+def _of_two_hooks(rules: Rules) -> Iterator[tuple[Rule, Rule, Way]]:
+    """Rules that change a packet before or after the one that decides about it, with each that may decide."""
+    ways = rules.reached_from()
+    for where, of_chain in ways.items():
+        for hook, way in of_chain[:1]:
+            for other, of_other in ways.items() if hook in ("prerouting", "postrouting") else ():
+                for deciding, further in of_other[:1]:
+                    if deciding in ("forward", "input", "output"):
+                        both = deciding, (*way, *further)
+                        several = rules.of(rules.chains[where])
+                        yield from ((one, two, both) for one in several for two in rules.of(rules.chains[other]))
 
 
 def _of_rule(
@@ -172,19 +200,22 @@ def _of_rule(
     own: tuple[Match, ...],
     version: int,
     layout: Layout,
-    chance: random.Random,
+    chance: random.Random | None,
 ) -> Iterator[Drawn]:
     addressed = any(match.field in ("saddr", "daddr", "type") for match in (*way, *own))
     asked = [match for match in (*way, *own) if match.field != "version"]
-    if addressed and version not in _numbers("version", (*way, *own)):
+    meant = version in _numbers("version", (*way, *own))
+    if not meant and (addressed or chance is None):
         return
-    for ends in _ends(hook, asked, layout):
+    for ends in (*_ends(hook, asked, layout), *_to_itself(hook, asked, version, layout)):
         base = _solved(asked, {"version": version, **ends}, layout)
         if base is None:
             continue
-        yield from _fulfilling(base, rule)
+        yield from _fulfilling(base, rule) if meant else [Drawn(conversation(base, whole=True))]
         if rule.limit is not None:
             yield Drawn(_burst(base, rule.limit))
+        if chance is None:
+            continue
         for match in own:
             for point in _varied(base, match, layout, chance):
                 for state in _ways_of(point):
@@ -223,6 +254,16 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
         yield {"iif": SELF, "oif": leave[-1]}
 
 
+def _to_itself(hook: str, matches: list[Match], version: int, layout: Layout) -> Iterator[Point]:
+    """Where packets come from that are addressed to the machine, and where NAT's rules may send them."""
+    if hook == "prerouting":
+        come = [name for name in layout.interfaces if _fulfils_all("iif", name, matches)][:1]
+        for iif in come:
+            own = int(ipaddress.ip_address(layout.gateway(iif, version)))
+            others = [name for name in layout.interfaces if name != iif][:MAX_OTHERS]
+            yield from ({"iif": iif, "oif": oif, "daddr": own} for oif in others)
+
+
 def _fulfils_all(name: str, value: Any, matches: Iterable[Match]) -> bool:
     return all(_fulfils(match, value) for match in matches if match.field == name)
 
@@ -240,7 +281,7 @@ def _solved(matches: list[Match], given: Point, layout: Layout) -> Point | None:
     point = dict(given)
     for name in dict.fromkeys(match.field for match in matches if match.field not in ("iif", "oif")):
         asked = [match for match in matches if match.field == name]
-        wished = _default(name, point, layout)
+        wished = given.get(name, _default(name, point, layout))
         value = _chosen(name, asked, wished, point["version"])
         if value is None:
             return None

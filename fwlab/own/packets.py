@@ -20,7 +20,8 @@ ECHO = {4: (8, 0), 6: (128, 129)}
 UNREACHABLE = {4: (3, 3), 6: (1, 4)}
 #: Bytes of the packet that an ICMP error quotes.
 QUOTED = 64
-MSS = 1460
+#: More than any interface carries, so that a rule that lowers it shows.
+MSS = 8960
 
 
 def _sum(data: bytes) -> int:

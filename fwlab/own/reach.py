@@ -50,11 +50,14 @@ class Reached:
         return found
 
 
-def reach(bench: Bench, rules: Rules, layout: Layout, seed: int, tell: Callable[[str], None]) -> Reached:
-    """Draw packets for all rules and play them; then again for those that none reached, past what decided instead."""
+def reach(bench: Bench, rules: Rules, layout: Layout, seed: int | None, tell: Callable[[str], None]) -> Reached:
+    """Draw packets for all rules and play them; then again for those that none reached, past what decided instead.
+
+    seed  as `draw` takes it
+    """
     found = Reached(rules, layout)
     drawn = draw(rules, layout, seed)
-    tell(f"{bench.name}: playing {len(drawn)} conversations at the borders of {len(rules.rules)} rules")
+    tell(f"{bench.name}: playing {len(drawn)} conversations for {len(rules.rules)} rules")
     found.add(drawn, list(bench.play([one.steps for one in drawn])))
     known = {one.identity for one in drawn}
     for _ in range(ROUNDS):

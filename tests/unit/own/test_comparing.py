@@ -93,6 +93,15 @@ def test_a_rule_behind_another_is_reached_past_it() -> None:
     assert not found.missed()
 
 
+def test_without_a_seed_no_border_is_drawn() -> None:
+    rules = rules_of(TEN, WEB)
+    layout = layout_of([rules])
+    drawn = draw(rules, layout, None)
+    assert {key for one in drawn for key, _ in one.subjects} == set(rules.rules)
+    ports = {step["packet"].get("dport") for one in drawn for step in one.steps if "packet" in step}
+    assert not ports & {79, 90, 91}
+
+
 def test_the_same_seed_draws_the_same() -> None:
     rules = rules_of(("tcp accept", (IS_TCP, Match("dport", tuple((p, p) for p in range(1, 4000, 7))))))
     layout = Layout(("a", "b"))
