@@ -69,19 +69,21 @@ def test_offline_commands_run(page: Path, checkout: Path) -> None:
 
 @pytest.mark.parametrize("lab", LABS)
 def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout: Path) -> None:
-    """Each sed and loop of the exercises runs on the real starts, and changes or prints something."""
+    """Each sed and loop of the exercises runs on the real starts, and changes, writes or prints something."""
     assert CliRunner().invoke(app, ["start", lab]).exit_code == 0
     for block in blocks(ROOT / "labs" / lab / "README.md"):
         for line in block.body.splitlines() if block.tag == "sh" else []:
             if re.match(r"(sed|for)\b", line):
-                before = _contents(checkout / "labs" / lab / "work")
+                before = _contents(checkout, lab)
                 done = subprocess.run(["sh", "-ec", line], text=True, capture_output=True)
                 assert done.returncode == 0, f"{line}: {done.stderr}"
-                assert done.stdout or _contents(checkout / "labs" / lab / "work") != before, f"{line}: did nothing"
+                assert done.stdout or _contents(checkout, lab) != before, f"{line}: did nothing"
 
 
-def _contents(folder: Path) -> dict[Path, int]:
-    return {path: hash(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+def _contents(checkout: Path, lab: str) -> dict[Path, int]:
+    """What a student has: the work, and files where the commands are typed."""
+    files = [*(checkout / "labs" / lab / "work").rglob("*"), *checkout.glob("*")]
+    return {path: hash(path.read_bytes()) for path in files if path.is_file()}
 
 
 def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
