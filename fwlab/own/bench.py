@@ -16,7 +16,7 @@ empty connection table. Its steps are dicts:
     error                an ICMP error about what left in an earlier step, arriving likewise
     wait                 seconds
 
-An iface of "self" stands for the machine itself: a packet from it is sent, and one to it is addressed to it.
+The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it.
 
 `price` times single packets; one that the machine sends, with the socket that it is sent through.
 """

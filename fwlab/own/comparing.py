@@ -123,7 +123,7 @@ def first_difference(
 ) -> Difference | None:
     """The first step that becomes something else, or else what is left in the connection table.
 
-    ignored  by step, what does not count; -1 stands for the connection table
+    ignored  by step, what does not count; -1 is the connection table
     """
     for place, (old, new) in enumerate(zip(before[0], after[0], strict=True)):
         one, other = (side.outcome if side else {"fate": "nothing to answer"} for side in (old, new))

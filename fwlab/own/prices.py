@@ -24,7 +24,7 @@ TIMES, TIMES_FRESH = 9, 5
 class Class:
     """The packets about which one rule or policy decides, and one of them.
 
-    timed    the packet that stands for them, the plainest of those that took the way most of them take
+    timed    the packet that is timed, the plainest of those that took the way most of them take
     walk     what became of it
     packets  packets of this class that were drawn
     """
