@@ -341,7 +341,7 @@ class Numbers:
 
     def _offered(self, case: str, times: float) -> TrialResult:
         """The trial of the frame loss curve with this multiple of FRMOL. Raises StopIteration if there is none."""
-        found = next(measured for run in self._runs for measured in run.cases if measured.id == case)
+        found = self._measured(case)
         offered = 1e3 * self.frmol(case) * times
         curve = found.benchmarks.curve if found.benchmarks else ()
         return next(one for one in curve if math.isclose(one.intended_load or 0, offered, rel_tol=0.01))

@@ -266,7 +266,7 @@ class Bench:
         self._files = request["files"]
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
-        saved = {kind: call(f"{tool}-nft-save", "-c") for kind, tool in _SAVED.items() if self._has(kind)}
+        saved = {kind: call(f"{kind}-nft-save", "-c") for kind in ("iptables", "ip6tables") if self._has(kind)}
         sets = call("ipset", "save") if self._has("ipset") else ""
         texts = call("nft", "-a", "list", "ruleset")
         return {"nft": listed, "texts": texts, "saved": saved, "sets": sets, "kernel": os.uname().release}
@@ -402,9 +402,7 @@ class Bench:
         if arriving is None:
             return None
         iface, packet = arriving
-        for other in self._interfaces.values():
-            for _ in other.read():
-                pass
+        self._discard()
         if iface == SELF:
             begun = time.perf_counter_ns()
             self._send(packet)
@@ -461,10 +459,13 @@ class Bench:
 
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
+        self._discard()
+        self._trace.read()
+
+    def _discard(self) -> None:
         for other in self._interfaces.values():
             for _ in other.read():
                 pass
-        self._trace.read()
 
 
 _LOADED = {
@@ -473,7 +474,6 @@ _LOADED = {
     "ip6tables": ("ip6tables-nft-restore", "--counters"),
     "nft": ("nft", "-f", "-"),
 }
-_SAVED = {"iptables": "iptables", "ip6tables": "ip6tables"}
 
 
 def _of_family(lines: Iterable[str], family: str) -> Iterator[str]:
