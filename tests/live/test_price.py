@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -65,6 +66,8 @@ def test_prices_repeat(lab: Checkout, tmp_path: Path) -> None:
     for one, other in zip(first["classes"], second["classes"], strict=True):
         assert one["decided_by"] == other["decided_by"]
         assert one["instructions"] == pytest.approx(other["instructions"], rel=0.003), one["decided_by"]
+    rules = [one["instructions"] for one in first["classes"] if not one["decided_by"].startswith("policy")]
+    assert all(60 < later - earlier < 80 for earlier, later in itertools.pairwise(rules)), rules
 
 
 def test_a_rule_costs_what_capacity_says(lab: Checkout, tmp_path: Path) -> None:
