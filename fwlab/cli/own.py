@@ -2,7 +2,7 @@
 """`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -11,20 +11,17 @@ from rich.console import Console
 
 from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
 from fwlab.cli.output import plain, print_json
-from fwlab.dut.agent_client import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.measure.session import open_session
-from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Refused
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
 from fwlab.model.events import Listener, StepStarted
-from fwlab.model.ruleset import RulesetFile
 from fwlab.own import bench_client, showing
-from fwlab.own.bench_client import Bench, Start, opened
+from fwlab.own.bench_client import Start, loaded, opened
 from fwlab.own.borders import layout_of
 from fwlab.own.comparing import compare
-from fwlab.own.files import HOW, named, own_files
+from fwlab.own.files import named, own_files
 from fwlab.own.prices import classes, dearer, price, side_by_side
 from fwlab.own.reach import reach
-from fwlab.own.rules import Rules
 from fwlab.report.progress import listener
 
 #: The lab whose machines are used, unless others are named.
@@ -35,8 +32,6 @@ Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
-#: Rules of a ruleset. Some nine conversations are drawn for each.
-MAX_RULES = 10_000
 #: How much dearer NEW may be.
 AT_MOST = "5%"
 
@@ -146,17 +141,3 @@ def _fixed(kernel: Kernel) -> float:
     if not kernel.ns_per_instruction:
         raise CannotMeasure("prices are counted by the virtual testbed's clock", "the same with --testbed virtual")
     return kernel.ns_per_instruction
-
-
-def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
-    """The rules of these files on a bench. Raises BadInput with the line that its kernel or its tools refuse."""
-    try:
-        rules = bench.load(files)
-    except Refused as error:
-        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
-    if len(rules.rules) > MAX_RULES:
-        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
-        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
-    if not rules.chains:
-        raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
-    return rules

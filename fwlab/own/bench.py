@@ -36,15 +36,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from fwlab.dut.linux.agent import netlink
 from fwlab.own import packets
 
 SELF = "self"
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-NETLINK_NETFILTER, SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 12, 270, 1, 9
-#: Types of netlink's messages: nf_tables' trace; to delete entries of the connection table.
-TRACE, DELETE_ENTRY = 10 << 8 | 17, 1 << 8 | 2
-REQUEST, ACKNOWLEDGE = 1, 4
+SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 270, 1, 9
+#: Type of netlink's messages with nf_tables' trace.
+TRACE = 10 << 8 | 17
 #: Attributes of a trace message.
 TABLE, CHAIN, HANDLE, KIND, VERDICT, ID, MARK, POLICY = 1, 2, 3, 4, 5, 6, 14, 16
 FAMILIES = {1: "inet", 2: "ip", 10: "ip6", 7: "bridge", 5: "netdev"}
@@ -101,10 +101,10 @@ class Trace:
     """The kernel's trace of packets in this namespace."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_NETFILTER)
+        self._socket = netlink.opened()
+        self._socket.setblocking(False)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
-        self._socket.bind((0, 0))
         self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
 
     def read(self) -> tuple[list[tuple[Any, ...]], int]:
@@ -120,7 +120,7 @@ class Trace:
                 if error.errno == errno.ENOBUFS:
                     raise Failed("the trace of one packet is longer than the kernel keeps") from error
                 raise
-            for kind, body in messages(data):
+            for kind, body in netlink.messages(data):
                 if kind != TRACE:
                     continue
                 event = Event.of(body)
@@ -146,8 +146,8 @@ class Event(NamedTuple):
 
     @classmethod
     def of(cls, body: bytes) -> "Event":
-        given = dict(attributes(body[4:]))
-        verdict = dict(attributes(given[VERDICT])) if VERDICT in given else {}
+        given = dict(netlink.attributes(body[4:]))
+        verdict = dict(netlink.attributes(given[VERDICT])) if VERDICT in given else {}
         code = struct.unpack("!i", verdict[1] if 1 in verdict else given.get(POLICY, b"\0\0\0\1"))[0]
         handle = struct.unpack("!Q", given[HANDLE])[0] if HANDLE in given else 0
         met = (
@@ -170,32 +170,11 @@ def _number(data: bytes | None) -> int:
     return 0 if data is None else int.from_bytes(data, "big")
 
 
-def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each netlink message."""
-    while len(data) >= 16:
-        length, kind = struct.unpack_from("=IH", data)
-        if not 16 <= length <= len(data):
-            return
-        yield kind, data[16:length]
-        data = data[(length + 3) & ~3 :]
-
-
-def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and value of each attribute."""
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if not 4 <= length <= len(data):
-            return
-        yield kind & 0x3FFF, data[4:length]
-        data = data[(length + 3) & ~3 :]
-
-
 class Table:
     """The namespace's connection table."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
-        self._socket.bind((0, 0))
+        self._socket = netlink.opened()
 
     def entries(self) -> list[str]:
         """Each entry without what differs each time."""
@@ -213,12 +192,8 @@ class Table:
         return " ".join([words[0], words[2], *state])
 
     def empty(self) -> None:
-        """Delete all entries."""
-        self._socket.send(struct.pack("=IHHIIBBH", 20, DELETE_ENTRY, REQUEST | ACKNOWLEDGE, 1, 0, 0, 0, 0))
-        for kind, body in messages(self._socket.recv(FRAME)):
-            code = struct.unpack_from("=i", body)[0]
-            if kind == 2 and code not in (0, -errno.ENOENT):
-                raise Failed(f"the connection table cannot be emptied: {os.strerror(-code)}")
+        """Delete all entries. Raises OSError."""
+        netlink.forget_connections(self._socket)
 
 
 class Interface:
@@ -366,23 +341,9 @@ class Bench:
         self._table.empty()
         found: list[Any] = []
         for step in steps:
-            if "wait" in step:
-                time.sleep(step["wait"])
-                found.append(None)
-                continue
-            arriving = self._arriving(step, found)
-            if arriving is None:
-                found.append(None)
-                continue
-            iface, packet = arriving
-            self._drain()
-            if iface == SELF:
-                self._send(packet)
-            else:
-                self._interfaces[iface].write(packets.frame(packet, self._interfaces[iface].mac))
+            played = self._step(step, found)
             met, mark = self._trace.read()
-            left = [[name, one] for name, other in self._interfaces.items() for one in other.read()]
-            found.append([ways.setdefault(tuple(met), len(ways)), left, mark])
+            found.append(played and [ways.setdefault(tuple(met), len(ways)), played[1], mark])
         return [found, self._table.entries()]
 
     def _timed(self, one: dict[str, Any], times: int) -> list[int]:
@@ -393,13 +354,13 @@ class Bench:
             self._table.empty()
             seen: list[Any] = []
             for step in one["steps"][: one["place"]]:
-                seen.append(self._untraced(step, seen))
-            took = self._untraced(one["steps"][one["place"]], seen)
+                seen.append(self._step(step, seen))
+            took = self._step(one["steps"][one["place"]], seen)
             if took is not None:
                 found.append(took[0])
         return found
 
-    def _untraced(self, step: dict[str, Any], seen: list[Any]) -> list[Any] | None:
+    def _step(self, step: dict[str, Any], seen: list[Any]) -> list[Any] | None:
         """Play one step: how long the kernel took (ns), and what left; None if there was nothing to answer."""
         if "wait" in step:
             time.sleep(step["wait"])
@@ -408,7 +369,7 @@ class Bench:
         if arriving is None:
             return None
         iface, packet = arriving
-        self._discard()
+        self._drain()
         if iface == SELF:
             begun = time.perf_counter_ns()
             self._send(packet)
@@ -465,10 +426,7 @@ class Bench:
 
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
-        self._discard()
         self._trace.read()
-
-    def _discard(self) -> None:
         for other in self._interfaces.values():
             for _ in other.read():
                 pass

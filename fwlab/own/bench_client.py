@@ -11,18 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
+from fwlab.dut.agent_client import with_line
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
+from fwlab.own.files import HOW
 from fwlab.own.rules import Rules, read
 from fwlab.own.walks import Walk, walk
 
 #: Starts the program. Its three streams are pipes.
 Start = Callable[[], subprocess.Popen[bytes]]
 MODULE = "fwlab.own.bench"
+#: What it consists of.
+SOURCES = ("fwlab/own/bench.py", "fwlab/own/packets.py", "fwlab/dut/linux/agent/netlink.py")
 FOLDER = "/run/fwlab-own"
 #: Conversations of one request, so that none takes long.
 MANY = 400
@@ -30,6 +34,8 @@ MANY = 400
 EVERY = 25
 #: Packets of one request that times them.
 FEW = 50
+#: Rules of a ruleset. Some nine conversations are drawn for each.
+MAX_RULES = 10_000
 #: Time limits (s): to load rules, and for one request to play.
 LOADING_S, PLAYING_S = 300.0, 600.0
 
@@ -58,14 +64,19 @@ def on(ssh: Ssh) -> Start:
     """Benches on a node. Saves the program there."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in ("fwlab/__init__.py", "fwlab/own/__init__.py", "fwlab/own/bench.py", "fwlab/own/packets.py"):
-            module, name = path.rsplit("/", 1)
-            content = b"" if name == "__init__.py" else (resources.files(module.replace("/", ".")) / name).read_bytes()
+        folders = ("fwlab", "fwlab/own", "fwlab/dut", "fwlab/dut/linux", "fwlab/dut/linux/agent")
+        contents = {f"{folder}/__init__.py": b"" for folder in folders} | {path: _source(path) for path in SOURCES}
+        for path, content in contents.items():
             member = tarfile.TarInfo(path)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xC {FOLDER} && modprobe tun", data=packed.getvalue())
     return lambda: ssh.open(f"cd {FOLDER} && exec python3 -S -m {MODULE}")
+
+
+def _source(path: str) -> bytes:
+    folder, name = path.rsplit("/", 1)
+    return (resources.files(folder.replace("/", ".")) / name).read_bytes()
 
 
 class Bench:
@@ -144,3 +155,17 @@ def opened(start: Start, name: str) -> Iterator[Bench]:
         yield bench
     finally:
         bench.close()
+
+
+def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
+    """The rules of these files on a bench. Raises BadInput with the line that its kernel or its tools refuse."""
+    try:
+        rules = bench.load(files)
+    except Refused as error:
+        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
+    if len(rules.rules) > MAX_RULES:
+        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
+        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
+    if not rules.chains:
+        raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
+    return rules
