@@ -22,6 +22,7 @@ from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.prices import classes, dearer, price, side_by_side
 from fwlab.own.reach import reach
+from fwlab.own.stretches import divide
 from fwlab.report.progress import listener
 
 #: The lab whose machines are used, unless others are named.
@@ -52,7 +53,7 @@ def price_command(
     verbose: Verbose = False,
     machines: MachinesOf = None,
 ) -> None:
-    """Say what your own rules cost: the instructions for a packet about which each of them decides.
+    """Say what your own rules cost: the instructions for a packet about which each of them decides, and where they go.
 
     Exit 3: it could not be measured.
     """
@@ -71,10 +72,11 @@ def price_command(
             one.prepare(layout)
         reached = reach(bench, known, layout, None, tell)
         prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+        division = divide(bench, known, prices, per_instruction, tell)
     if as_json:
-        print_json({"kernel": bench.kernel, **showing.prices_document(prices, reached)})
+        print_json({"kernel": bench.kernel, **showing.prices_document(prices, division, reached)})
     else:
-        plain(Console(), "\n".join(showing.price_lines(prices, reached, bench.name)))
+        plain(Console(), "\n".join(showing.price_lines(prices, division, reached, bench.name)))
     raise typer.Exit(EXIT_PASS)
 
 

@@ -18,7 +18,8 @@ empty connection table. Its steps are dicts:
 
 The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it.
 
-`price` times single packets; one that the machine sends, with the socket that it is sent through.
+`price` times single packets; one that the machine sends, with the socket that it is sent through. A `cut` is a place in
+the rules at which they end: the timed packet is dropped there, and no other.
 """
 
 import contextlib
@@ -62,6 +63,8 @@ SETTLED_S = 0.2
 #: Times that a packet is sent before any is timed. CPython runs a function faster from its ninth call on, and the
 #: kernel's first packet allocates what later ones find.
 WARM_UP = 16
+#: The sender of the frames that are timed; a cut drops them.
+CUT = b"\x02\0\0\0\0\x0c"
 #: Largest frame that is read.
 FRAME = 1 << 16
 
@@ -289,7 +292,11 @@ class Bench:
 
         `packets` are conversations, each with the step that is timed (`place`), and with `fresh` on rules just loaded.
         Each is played `times` times over. Returns for each the times; fewer where there was nothing to answer.
+
+        cut  a rule before which the packets are dropped, or a chain's policy: family, table, chain, handle (or 0)
         """
+        cut = request.get("cut")
+        inserted = self._cut(cut) if cut else ""
         gc.disable()
         try:
             sent_or_arriving = {one["steps"][one["place"]].get("iface") == SELF: one for one in request["packets"]}
@@ -298,6 +305,8 @@ class Bench:
             return {"ns": [self._timed(one, request["times"]) for one in request["packets"]]}
         finally:
             gc.enable()
+            if cut:
+                call("nft", "delete", "rule", *cut[:3], "handle", inserted)
 
     def trace(self, request: dict[str, Any]) -> dict[str, Any]:
         """Stop tracing, or begin again (`on`). While any namespace traces, all packets pay for it."""
@@ -324,6 +333,13 @@ class Bench:
                 call(*_LOADED[file["kind"]], text=file["text"])
             except Failed as error:
                 raise Failed(f"{file['name']}: {error}") from error
+
+    def _cut(self, cut: list[Any]) -> str:
+        """Put the rule there that drops the timed packets. Returns its handle."""
+        *chain, handle = cut
+        where = ("insert", "rule", *chain, "position", str(handle)) if handle else ("add", "rule", *chain)
+        made = call("nft", "-a", "-e", *where, f"@ll,48,48 0x{CUT.hex()}", "drop")
+        return made.split("# handle ")[1].split()[0]
 
     def _mark_ways(self) -> None:
         """Trace every packet, and mark in the trace which hook it enters and whether it leaves the last one."""
@@ -355,12 +371,12 @@ class Bench:
             seen: list[Any] = []
             for step in one["steps"][: one["place"]]:
                 seen.append(self._step(step, seen))
-            took = self._step(one["steps"][one["place"]], seen)
+            took = self._step(one["steps"][one["place"]], seen, CUT)
             if took is not None:
                 found.append(took[0])
         return found
 
-    def _step(self, step: dict[str, Any], seen: list[Any]) -> list[Any] | None:
+    def _step(self, step: dict[str, Any], seen: list[Any], sender: bytes = packets.SENDER) -> list[Any] | None:
         """Play one step: how long the kernel took (ns), and what left; None if there was nothing to answer."""
         if "wait" in step:
             time.sleep(step["wait"])
@@ -375,7 +391,7 @@ class Bench:
             self._send(packet)
             took = time.perf_counter_ns() - begun
         else:
-            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac)
+            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac, sender)
             begun = time.perf_counter_ns()
             write(data)
             took = time.perf_counter_ns() - begun

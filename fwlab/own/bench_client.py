@@ -19,7 +19,7 @@ from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
 from fwlab.own.files import HOW
-from fwlab.own.rules import Rules, read
+from fwlab.own.rules import Key, Rules, read
 from fwlab.own.walks import Walk, walk
 
 #: Starts the program. Its three streams are pipes.
@@ -120,14 +120,16 @@ class Bench:
         yield
         self._ask("trace", LOADING_S, on=True)
 
-    def price(self, packets: Sequence[Timed], times: int) -> Iterator[list[int]]:
+    def price(self, packets: Sequence[Timed], times: int, cut: Key | None = None) -> Iterator[list[int]]:
         """How long the kernel takes for each of these packets, `times` times over (ns of its own clock).
 
         While any bench on this kernel traces, all of them take longer.
+
+        cut  drop the packets before this rule, or before a policy decides; only such as arrive at an interface
         """
         for first in range(0, len(packets), FEW):
             some = [one._asdict() for one in packets[first : first + FEW]]
-            yield from self._ask("price", PLAYING_S, packets=some, times=times)["ns"]
+            yield from self._ask("price", PLAYING_S, packets=some, times=times, cut=cut)["ns"]
 
     def _ask(self, operation: str, timeout: float, *, refusable: bool = False, **fields: Any) -> dict[str, Any]:
         try:

@@ -55,6 +55,11 @@ class Price:
         """What the rules add; less than nothing where they drop the packet early."""
         return None if self.bare is None else self.total - self.bare
 
+    @property
+    def pps(self) -> float:
+        """Such packets per second of the reference CPU, which takes a nanosecond for an instruction."""
+        return 1e9 / self.total
+
 
 def classes(reached: Reached) -> list[Class]:
     """One class for each rule or policy that decided about a packet, in the order of the rules."""

@@ -10,12 +10,15 @@ from fwlab.own.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from fwlab.own.prices import Pair, Price, dearer, mean, share
 from fwlab.own.reach import Reached
 from fwlab.own.rules import Rules
+from fwlab.own.stretches import Division, Stretch, compared
 from fwlab.own.walks import Walk
 
 _FLAGS = (("SYN", 2), ("ACK", 16), ("FIN", 1), ("RST", 4), ("PSH", 8), ("URG", 32))
 _PROTOCOLS = {TCP: "TCP", UDP: "UDP", ICMP: "ICMP", ICMPV6: "ICMPv6"}
 #: Rules that are listed at most, and characters of each.
 LISTED, WIDTH = 20, 110
+#: Characters of a bar.
+BAR = 24
 
 
 def packet_in_words(packet: Packet) -> str:
@@ -176,43 +179,94 @@ def reached_document(side: Reached) -> dict[str, Any]:
     }
 
 
-def price_lines(prices: Sequence[Price], reached: Reached, name: str) -> Iterator[str]:
+def price_lines(prices: Sequence[Price], division: Division, reached: Reached, name: str) -> Iterator[str]:
     """Prices for people, the class that takes most first."""
+    rules = reached.rules
     counted = any(one.weight for one in prices)
     weight = "share" if counted else "packets"
-    yield f"{'instructions':>12} {'rules add':>10} {weight:>8}  what became of it; what decided"
+    yield f"{'pps':>9} {'instructions':>12} {'rules add':>10} {'rules':>6} {weight:>8}  what became of it; what decided"
     for one in sorted(prices, key=lambda one: -(one.total * (one.weight or 0) if counted else one.total)):
         part = share(one, prices)
         shown = f"{part:.1%}" if part is not None else f"{one.of.packets}"
         added = "" if one.added is None else f"{one.added:+,.0f}"
-        decided = reached.rules.words(one.of.decider)
-        yield f"{one.total:>12,.0f} {added:>10} {shown:>8}  {one.of.walk.fate}: {decided[:WIDTH]}"
+        figures = f"{one.pps:>9,.0f} {one.total:>12,.0f} {added:>10} {len(compared(rules, one.of.walk)):>6}"
+        yield f"{figures} {shown:>8}  {one.of.walk.fate}: {rules.words(one.of.decider)[:WIDTH]}"
+        several = [part for part in division.of.get(one.of.decider, ()) if part.first]
+        if several:
+            most = max(several, key=lambda part: part.instructions)
+            yield f"{'':>50}dearest: {stretch_in_words(most, rules)[:WIDTH]} ({most.instructions:,.0f})"
     yield ""
+    yield from where_lines(division, rules)
     if (middle := mean(prices)) is not None:
-        yield f"mean by the rules' own counters: {middle:,.0f} instructions per packet"
+        yield f"mean by the rules' own counters: {middle:,.0f} instructions per packet, {1e9 / middle:,.0f} pps"
     yield from reached_lines(name, reached)
 
 
-def prices_document(prices: Sequence[Price], reached: Reached) -> dict[str, Any]:
+def where_lines(division: Division, rules: Rules) -> Iterator[str]:
+    """Where the instructions go, as bars."""
+    if not division.together:
+        return
+    yield f"where they go, {division_in_words(division)}"
+    whole = sum(one.instructions for one in division.together)
+    for one in division.together:
+        part = one.instructions / whole
+        bar = "#" * round(BAR * max(part, 0))
+        yield f"{one.instructions:>10,.0f} {part:>6.1%} {bar:<{BAR}}  {stretch_in_words(one, rules)[:WIDTH]}"
+    yield ""
+
+
+def division_in_words(division: Division) -> str:
+    """Which classes were divided."""
+    if division.share is None:
+        return "instructions for a packet of the dearest class:"
+    classes = f"the {len(division.of)} classes that take {division.share:.0%} of them by the counters"
+    return f"instructions per packet of {classes}:"
+
+
+def stretch_in_words(one: Stretch, rules: Rules) -> str:
+    """A stretch by its first rule."""
+    if one.first is None:
+        return "before any rule"
+    if one.first not in rules.rules:
+        return rules.words(one.first)
+    place = [rule.key for rule in rules.of(rules.chains[one.first[:3]])].index(one.first) + 1
+    numbers = f"{place}" if one.rules < 2 else f"{place} to {place + one.rules - 1}"
+    return f"{one.first[2]} {numbers}: {rules.words(one.first)}{' ...' if one.rules > 1 else ''}"
+
+
+def prices_document(prices: Sequence[Price], division: Division, reached: Reached) -> dict[str, Any]:
     """Prices for programs."""
+    rules, middle = reached.rules, mean(prices)
     return {
         "classes": [
             {
-                "decided_by": reached.rules.words(one.of.decider),
+                "decided_by": rules.words(one.of.decider),
                 "fate": one.of.walk.fate,
                 "instructions": round(one.total, 1),
+                "packets_per_second": round(one.pps),
                 "rules_add": None if one.added is None else round(one.added, 1),
                 "spread": round(one.spread, 5),
                 "counter": one.weight,
                 "share": share(one, prices),
-                "met": [reached.rules.words(key) for key in one.of.walk.met],
+                "met": [rules.words(key) for key in one.of.walk.met],
+                "compared_with": len(compared(rules, one.of.walk)),
+                "stretches": _stretches(division.of.get(one.of.decider, ()), rules),
                 "steps": one.of.timed.steps,
             }
             for one in prices
         ],
-        "mean_by_counters": mean(prices),
+        "mean_by_counters": middle,
+        "mean_packets_per_second": None if middle is None else round(1e9 / middle),
+        "where": {"share": division.share, "stretches": _stretches(division.together, rules)},
         **reached_document(reached),
     }
+
+
+def _stretches(several: Sequence[Stretch], rules: Rules) -> list[dict[str, Any]]:
+    return [
+        {"from": stretch_in_words(one, rules), "rules": one.rules, "instructions": round(one.instructions, 1)}
+        for one in several
+    ]
 
 
 def pair_lines(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:
