@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import check_writable, write_atomically
 from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
 from fwlab.cli.output import plain, print_json
 from fwlab.host.ssh import Ssh
@@ -18,9 +19,12 @@ from fwlab.model.events import Listener, StepStarted
 from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Start, loaded, opened
 from fwlab.own.borders import layout_of
+from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
-from fwlab.own.prices import classes, dearer, price, side_by_side
+from fwlab.own.forms import forms
+from fwlab.own.page import page
+from fwlab.own.prices import classes, dearer, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.stretches import divide
 from fwlab.report.progress import listener
@@ -33,6 +37,9 @@ Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a flame graph, too.")]
+Forms = Annotated[bool, typer.Option("--forms", help="Price the same rules as other tools load them.")]
+Changes = Annotated[bool, typer.Option("--changes", help="Try changes that may help, and measure them.")]
 #: How much dearer NEW may be.
 AT_MOST = "5%"
 
@@ -46,11 +53,19 @@ class Kernel(NamedTuple):
 
 def price_command(
     rules: Annotated[list[Path], typer.Argument(metavar="RULES...", help="Files of one ruleset, or a folder.")],
+    other_forms: Annotated[
+        bool, typer.Option("--forms", help="Price the same rules as other tools load them.")
+    ] = False,
+    try_changes: Annotated[
+        bool, typer.Option("--changes", help="Try changes that may help, and measure them.")
+    ] = False,
+    html: Html = None,
     address: Addresses = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
+    seed: Seed = 1,
     machines: MachinesOf = None,
 ) -> None:
     """Say what your own rules cost: the instructions for a packet about which each of them decides, and where they go.
@@ -58,25 +73,50 @@ def price_command(
     Exit 3: it could not be measured.
     """
     files = own_files(rules)
+    if html is not None:
+        check_writable(html.parent)
     with (
         _telling(verbose) as (listen, tell),
         _kernel(False, testbed, keep, machines, listen) as kernel,
-        opened(kernel.start, named(files)) as bench,
-        opened(kernel.start, "no rules") as bare,
     ):
         per_instruction = _fixed(kernel)
-        known = loaded(bench, files)
-        bare.load([])
-        layout = layout_of([known], address or ())
-        for one in (bench, bare):
-            one.prepare(layout)
-        reached = reach(bench, known, layout, None, tell)
-        prices = price(bench, bare, known, classes(reached), per_instruction, tell)
-        division = divide(bench, known, prices, per_instruction, tell)
+        with opened(kernel.start, named(files)) as bench, opened(kernel.start, "no rules") as bare:
+            known = loaded(bench, files)
+            bare.load([])
+            layout = layout_of([known], address or ())
+            for one in (bench, bare):
+                one.prepare(layout)
+            reached = reach(bench, known, layout, None, tell)
+            prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+            division = divide(bench, known, prices, per_instruction, tell)
+            dearest = max(prices, key=lambda one: one.total, default=None)
+            stacks = sampled(bench, bare, dearest, tell) if html is not None and dearest is not None else {}
+            made = (
+                forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
+            )
+        tried = (
+            changes(kernel.start, files, bench.listed, address or (), seed, per_instruction, tell)
+            if try_changes
+            else None
+        )
+    document = {
+        "kernel": bench.kernel,
+        **showing.prices_document(prices, division, reached),
+        **({"forms": showing.forms_document(made, prices)} if made else {}),
+        **({"changes": showing.changes_document(tried)} if tried is not None else {}),
+    }
+    if html is not None:
+        words = None if tried is None else [showing.change_in_words(one) for one in tried]
+        of = document["classes"][prices.index(dearest)] if dearest else None
+        where = showing.division_in_words(division)
+        write_atomically(html, page(bench.name, document, where, words, of, stacks))
     if as_json:
-        print_json({"kernel": bench.kernel, **showing.prices_document(prices, division, reached)})
+        print_json(document)
     else:
-        plain(Console(), "\n".join(showing.price_lines(prices, division, reached, bench.name)))
+        lines = [*showing.price_lines(prices, division, reached, bench.name)]
+        lines += showing.form_lines(made, prices) if made else ()
+        lines += showing.change_lines(tried) if tried is not None else ()
+        plain(Console(), "\n".join(lines))
     raise typer.Exit(EXIT_PASS)
 
 

@@ -38,7 +38,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from fwlab.dut.linux.agent import netlink
+from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.own import packets
+from fwlab.rulesets.kind import Refusal
 
 SELF = "self"
 CLONE_NEWNET = 0x40000000
@@ -65,6 +67,9 @@ SETTLED_S = 0.2
 WARM_UP = 16
 #: The sender of the frames that are timed; a cut drops them.
 CUT = b"\x02\0\0\0\0\x0c"
+#: How long a packet is sampled (s), and the functions of the kernel by which one arrives or is sent.
+SAMPLED_S = 4.0
+ENTRIES = ("tun_get_user", "raw_sendmsg", "rawv6_sendmsg")
 #: Largest frame that is read.
 FRAME = 1 << 16
 
@@ -237,20 +242,28 @@ class Bench:
             raise Failed(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}")
         self._interfaces: dict[str, Interface] = {}
         self._files: list[dict[str, str]] = []
+        self._tools: dict[str, tuple[str, ...]] = _LOADED
         self._ways: tuple[str, str] | None = None
         self._loaded = False
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them."""
-        self._files = request["files"]
+        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them.
+
+        form  of `_FORMS`: which tools load them
+        """
+        self._files, self._tools = request["files"], _LOADED | _FORMS[request.get("form", "")]
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
         saved = {kind: call(f"{kind}-nft-save", "-c") for kind in ("iptables", "ip6tables") if self._has(kind)}
         sets = call("ipset", "save") if self._has("ipset") else ""
         texts = call("nft", "-a", "list", "ruleset")
         return {"nft": listed, "texts": texts, "saved": saved, "sets": sets, "kernel": os.uname().release}
+
+    def translate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What iptables-restore-translate makes of rules: `kind` and `text`."""
+        return {"text": call(f"{request['kind']}-restore-translate", "-f", "/dev/stdin", text=request["text"])}
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace."""
@@ -308,6 +321,34 @@ class Bench:
             if cut:
                 call("nft", "delete", "rule", *cut[:3], "handle", inserted)
 
+    def sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Samples of the kernel at `rates` (Hz) while a `packet`, given as to `price`, is sent again and again.
+
+        Returns the call stacks of its handling. One in a connection follows its conversation, which is played once.
+        """
+        one, place = request["packet"], request["packet"]["place"]
+        self._table.empty()
+        seen: list[Any] = []
+        for step in one["steps"][:place]:
+            seen.append(self._step(step, seen))
+        perf = Perf(request["rates"])
+        try:
+            perf.control("enable")
+            ends = time.monotonic() + SAMPLED_S
+            while time.monotonic() < ends:
+                if place == 0:
+                    self._table.empty()
+                self._step(one["steps"][place], seen)
+            perf.control("disable")
+        finally:
+            stacks = perf.stacks()
+        found: dict[str, int] = {}
+        for stack, samples in stacks.items():
+            begin = next((stack.index(entry) for entry in ENTRIES if entry in stack), None)
+            if begin is not None:
+                found[stack[begin:]] = found.get(stack[begin:], 0) + samples
+        return {"stacks": found}
+
     def trace(self, request: dict[str, Any]) -> dict[str, Any]:
         """Stop tracing, or begin again (`on`). While any namespace traces, all packets pay for it."""
         if request["on"]:
@@ -325,12 +366,16 @@ class Bench:
     def _reload(self) -> None:
         if self._loaded:
             call("nft", "flush", "ruleset")
+            for file in self._files:
+                if "legacy" in self._tools[file["kind"]][0]:
+                    named = [line for line in file["text"].splitlines() if line.startswith("*")]
+                    call(*self._tools[file["kind"]], text="".join(f"{line}\nCOMMIT\n" for line in named))
             if self._has("ipset"):
                 call("ipset", "destroy")
         self._loaded = True
         for file in sorted(self._files, key=lambda file: list(_LOADED).index(file["kind"])):
             try:
-                call(*_LOADED[file["kind"]], text=file["text"])
+                call(*self._tools[file["kind"]], text=file["text"])
             except Failed as error:
                 raise Failed(f"{file['name']}: {error}") from error
 
@@ -454,6 +499,12 @@ _LOADED = {
     "ip6tables": ("ip6tables-nft-restore", "--counters"),
     "nft": ("nft", "-f", "-"),
 }
+#: Other tools for the same rules, by the form that these then have.
+_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "": {},
+    "legacy": {kind: (f"{kind}-legacy-restore", "--counters") for kind in ("iptables", "ip6tables")},
+    "optimized": {"nft": ("nft", "--optimize", "-f", "-")},
+}
 
 
 def _of_family(lines: Iterable[str], family: str) -> Iterator[str]:
@@ -473,13 +524,15 @@ def main() -> int:
             bench = bench or Bench()
             operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
                 "load": bench.load,
+                "translate": bench.translate,
                 "prepare": bench.prepare,
                 "play": bench.play,
                 "price": bench.price,
+                "sample": bench.sample,
                 "trace": bench.trace,
             }
             answer = operations[request["op"]](request)
-        except (Failed, OSError) as error:
+        except (Failed, Refusal, OSError) as error:
             answer = {"failed": str(error)}
         sys.stdout.write(json.dumps({**answer, "number": request["number"]}, separators=(",", ":")) + "\n")
         sys.stdout.flush()

@@ -2,16 +2,14 @@
 """The host's end of a bench: one ruleset on one kernel, this host's or the DUT's."""
 
 import contextlib
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 from fwlab.dut.agent_client import with_line
+from fwlab.dut.linux.client import modules_archive
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
@@ -25,8 +23,12 @@ from fwlab.own.walks import Walk, walk
 #: Starts the program. Its three streams are pipes.
 Start = Callable[[], subprocess.Popen[bytes]]
 MODULE = "fwlab.own.bench"
-#: What it consists of.
-SOURCES = ("fwlab/own/bench.py", "fwlab/own/packets.py", "fwlab/dut/linux/agent/netlink.py")
+#: Modules that it needs.
+USES = (
+    "fwlab.own.packets",
+    "fwlab.rulesets.kind",
+    *(f"fwlab.dut.linux.agent.{name}" for name in ("netlink", "perf_samples", "counters", "kernel", "tasks")),
+)
 FOLDER = "/run/fwlab-own"
 #: Conversations of one request, so that none takes long.
 MANY = 400
@@ -62,21 +64,9 @@ def here() -> subprocess.Popen[bytes]:
 
 def on(ssh: Ssh) -> Start:
     """Benches on a node. Saves the program there."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        folders = ("fwlab", "fwlab/own", "fwlab/dut", "fwlab/dut/linux", "fwlab/dut/linux/agent")
-        contents = {f"{folder}/__init__.py": b"" for folder in folders} | {path: _source(path) for path in SOURCES}
-        for path, content in contents.items():
-            member = tarfile.TarInfo(path)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xC {FOLDER} && modprobe tun", data=packed.getvalue())
+    packed = modules_archive((MODULE, *USES))
+    ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xzC {FOLDER} && modprobe tun", data=packed)
     return lambda: ssh.open(f"cd {FOLDER} && exec python3 -S -m {MODULE}")
-
-
-def _source(path: str) -> bytes:
-    folder, name = path.rsplit("/", 1)
-    return (resources.files(folder.replace("/", ".")) / name).read_bytes()
 
 
 class Bench:
@@ -84,20 +74,28 @@ class Bench:
 
     def __init__(self, start: Start, name: str) -> None:
         self.name, self._conversation = name, Conversation(start())
-        self.kernel, self._remembers = "", False
+        self.kernel, self.listed, self._remembers = "", "", False
 
     def close(self) -> None:
         """End the program, and its namespace with it."""
         self._conversation.close(10 * timeout_scale())
 
-    def load(self, files: Sequence[RulesetFile]) -> Rules:
-        """Load the rules. Raises Refused with the tool's own message, CannotMeasure."""
+    def load(self, files: Sequence[RulesetFile], form: str = "") -> Rules:
+        """Load the rules. Raises Refused with the tool's own message, CannotMeasure.
+
+        form  "legacy": by iptables-legacy, which nf_tables cannot trace; "optimized": by nft --optimize
+        """
         given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
-        answer = self._ask("load", LOADING_S, refusable=True, files=given)
-        self.kernel = answer["kernel"]
+        answer = self._ask("load", LOADING_S, refusable=True, files=given, form=form)
+        self.kernel, self.listed = answer["kernel"], answer["texts"]
         rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
         self._remembers = rules.remembers
         return rules
+
+    def translated(self, file: RulesetFile) -> str:
+        """The file as iptables-restore-translate prints it. Raises Refused with the tool's message, CannotMeasure."""
+        answer = self._ask("translate", LOADING_S, refusable=True, kind=file.kind, text=file.text)
+        return str(answer["text"])
 
     def prepare(self, layout: Layout) -> None:
         """Make the interfaces. Raises CannotMeasure."""
@@ -130,6 +128,11 @@ class Bench:
         for first in range(0, len(packets), FEW):
             some = [one._asdict() for one in packets[first : first + FEW]]
             yield from self._ask("price", PLAYING_S, packets=some, times=times, cut=cut)["ns"]
+
+    def sample(self, packet: Timed, rates: Sequence[int]) -> dict[str, int]:
+        """Call stacks of the kernel while it handles this packet again and again, with their samples at these rates."""
+        found: dict[str, int] = self._ask("sample", PLAYING_S, packet=packet._asdict(), rates=list(rates))["stacks"]
+        return found
 
     def _ask(self, operation: str, timeout: float, *, refusable: bool = False, **fields: Any) -> dict[str, Any]:
         try:

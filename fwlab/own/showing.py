@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fwlab.own.borders import Step
+from fwlab.own.changes import Change
 from fwlab.own.comparing import Comparison, Difference
+from fwlab.own.forms import Form
 from fwlab.own.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from fwlab.own.prices import Pair, Price, dearer, mean, share
 from fwlab.own.reach import Reached
@@ -93,7 +95,7 @@ def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {what}{('es' if what.endswith('s') else 's') * (number != 1)}"
 
 
 def _changes(one: Difference) -> list[str]:
@@ -265,6 +267,83 @@ def prices_document(prices: Sequence[Price], division: Division, reached: Reache
 def _stretches(several: Sequence[Stretch], rules: Rules) -> list[dict[str, Any]]:
     return [
         {"from": stretch_in_words(one, rules), "rules": one.rules, "instructions": round(one.instructions, 1)}
+        for one in several
+    ]
+
+
+def form_lines(several: Sequence[Form], prices: Sequence[Price]) -> Iterator[str]:
+    """The same rules in other forms, for people."""
+    yield ""
+    how = "by the counters" if mean(prices) is not None else "of the classes, each once"
+    yield f"{'mean':>9} {'dearest':>9}  form (instructions per packet; mean {how})"
+    for one in several:
+        if one.reason:
+            yield f"{'':>9} {'':>9}  {one.name}: cannot be made: {one.reason}"
+            continue
+        middle, most = form_costs(one, prices)
+        other = f"; {_counted(one.other, 'class')} of {len(prices)} become something else" * bool(one.other)
+        yield f"{middle:>9,.0f} {most:>9,.0f}  {one.name}{other}"
+
+
+def form_costs(one: Form, prices: Sequence[Price]) -> tuple[float, float]:
+    """The mean of a form's prices, and the highest."""
+    costs = [cost for cost in one.total if cost is not None]
+    return mean(prices, one.total) or sum(costs) / max(len(costs), 1), max(costs, default=0.0)
+
+
+def forms_document(several: Sequence[Form], prices: Sequence[Price]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"form": one.name, "reason": one.reason}
+        if one.reason
+        else {
+            "form": one.name,
+            "mean": form_costs(one, prices)[0],
+            "dearest": form_costs(one, prices)[1],
+            "other_classes": one.other,
+            "instructions": one.total,
+        }
+        for one in several
+    ]
+
+
+def change_lines(several: Sequence[Change]) -> Iterator[str]:
+    """Changes that were tried, for people."""
+    yield ""
+    yield "changes, each measured with the same packets:"
+    for one in several:
+        yield f"  {change_in_words(one)}"
+    if not several:
+        yield "  none of those that are tried changes anything in these rules"
+
+
+def change_in_words(one: Change) -> str:
+    """A change and what it does."""
+    return f"{one.title}: {_effect(one)}"
+
+
+def _effect(one: Change) -> str:
+    if one.found is None:
+        return f"cannot be loaded: {one.reason}"
+    if one.found.differences:
+        first = one.found.differences[0]
+        packet = "; ".join(steps_in_words(first.steps))
+        return f"not offered, it changes what the rules do: {packet}: {', '.join(_changes(first))}"
+    tried = f"no difference in {one.found.conversations} conversations"
+    return f"not measured; {tried}" if one.more is None else f"{one.more:+.1%} instructions; {tried}"
+
+
+def changes_document(several: Sequence[Change]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {
+            "change": one.title,
+            "dearer": one.more,
+            "reason": one.reason or None,
+            "differences": None if one.found is None else comparison_document(one.found)["differences"],
+            "conversations": None if one.found is None else one.found.conversations,
+            "files": {file.name: file.text for file in one.files},
+        }
         for one in several
     ]
 
