@@ -228,7 +228,7 @@ def division_in_words(division: Division) -> str:
 def stretch_in_words(one: Stretch, rules: Rules) -> str:
     """A stretch by its first rule."""
     if one.first is None:
-        return "before any rule"
+        return "outside of the rules, and the last one"
     if one.first not in rules.rules:
         return rules.words(one.first)
     place = [rule.key for rule in rules.of(rules.chains[one.first[:3]])].index(one.first) + 1

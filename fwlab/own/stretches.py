@@ -9,6 +9,7 @@ dearest stretch is divided again and again, so a rule that costs much ends alone
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from fwlab.own.bench import SELF
 from fwlab.own.bench_client import Bench
@@ -53,7 +54,7 @@ def _whole(rules: Rules, chain: tuple[str, str, str]) -> list[Key]:
 class Stretch:
     """Rules of one chain that follow each other.
 
-    first         of the rules; None: all that comes before any rule
+    first         of the rules; None: the last one that it meets, and all that the kernel does outside of the rules
     rules         number of rules that the packet was compared with
     instructions  for a packet
     """
@@ -131,12 +132,12 @@ class _Cutting:
             self._cut(middle)
 
     def _needed(self) -> list[Key]:
-        """The first rule of each chain, the one behind each jump, and the one that decides."""
-        found: dict[Key, None] = {}
+        """The last rule that each packet meets, the first one of each chain, and the one behind each jump."""
+        found = dict.fromkeys(walk[-1] for walk in self._walks.values())
         for decider, walk in self._walks.items():
             for place, key in enumerate(walk):
                 turns = place == 0 or walk[place - 1][:3] != key[:3]
-                if (turns or key == decider) and self._places[decider][key] == place:
+                if turns and self._places[decider][key] == place:
                     found[key] = None
         return list(found)[:CUTS]
 
@@ -168,11 +169,10 @@ class _Cutting:
         starts = sorted(costs, key=lambda key: places[key])
         if not starts:
             return [Stretch(None, 0, price.total)]
-        ends = [(places[key], costs[key]) for key in starts[1:]] + [(self._lengths[price.of.decider], price.total)]
-        return [Stretch(None, 0, costs[starts[0]])] + [
-            Stretch(start, place - places[start], cost - costs[start])
-            for start, (place, cost) in zip(starts, ends, strict=True)
-        ]
+        found = [Stretch(None, 0, costs[starts[0]] + price.total - costs[starts[-1]])]
+        for start, end in pairwise(starts):
+            found.append(Stretch(start, places[end] - places[start], costs[end] - costs[start]))
+        return found
 
     def together(self) -> list[Stretch]:
         """Those of all classes, per packet of these."""

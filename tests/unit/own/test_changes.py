@@ -1,10 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes in the text of rules: what each makes of them, and of rules that it does not concern."""
+"""Other forms and changes of rules: what is made of their text, and how both are tried on this machine's kernel."""
 
 from __future__ import annotations
 
+import pytest
+
 from fwlab.model.ruleset import RulesetFile
-from fwlab.own.changes import OPTIMIZED, SETS, STATE_FIRST, STATE_MOVED, WEIGHT, made_of
+from fwlab.own.bench_client import here
+from fwlab.own.borders import layout_of
+from fwlab.own.changes import OPTIMIZED, SETS, STATE_FIRST, STATE_MOVED, WEIGHT, changes, made_of
+from fwlab.own.forms import GIVEN, LEGACY, PLAIN, TRANSLATED, Form, forms
+from fwlab.own.forms import OPTIMIZED as NFT_OPTIMIZED
+from fwlab.own.prices import classes, price
+from fwlab.own.reach import reach
+from fwlab.own.showing import change_lines
+
+from .kernel import bench, lacks
+
+needs_kernel = pytest.mark.skipif(bool(lacks()), reason=lacks())
 
 STATE = "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
 SOURCES = [f"[{n}:0] -A FORWARD -s 10.0.0.{n}/32 -j DROP" for n in range(1, 7)]
@@ -69,3 +82,53 @@ def test_rules_of_nft_are_changed_in_what_nft_lists() -> None:
     *before, three, more, five, state, end, last = plain.splitlines()
     assert found[STATE_MOVED].splitlines() == [*before, state, three, more, five, end, last]
     assert found[WEIGHT].splitlines() == [*before, five, three, more, state, end, last]
+
+
+SAVED = """*filter
+:FORWARD DROP [0:0]
+[5:0] -A FORWARD -p tcp -m tcp --dport 80 -j ACCEPT
+[9:0] -A FORWARD -p tcp -m tcp --dport 81 -j ACCEPT
+{}COMMIT
+"""
+
+
+def on_this_kernel(*more: str) -> list[Form]:
+    files = [RulesetFile("r", "iptables", SAVED.format("".join(f"{line}\n" for line in more)))]
+    with bench("r") as one, bench("bare") as bare:
+        rules, layout = one.load(files), layout_of([one.load(files)])
+        for each in (one, bare):
+            each.prepare(layout)
+        reached = reach(one, rules, layout, None, lambda _: None)
+        prices = price(one, bare, rules, classes(reached), 1, lambda _: None)
+        return forms(here, (one, bare), files, layout, prices, 1, lambda _: None)
+
+
+@needs_kernel
+def test_the_same_rules_are_priced_in_each_form_that_the_tools_make() -> None:
+    found = on_this_kernel()
+    assert [one.name for one in found] == [GIVEN, LEGACY, TRANSLATED, PLAIN, NFT_OPTIMIZED]
+    for one in found:
+        assert one.reason or (one.other, all(one.total)) == (0, True), one
+    assert not [one for one in found if one.reason and one.name != LEGACY]  # a host may lack iptables-legacy
+
+
+@needs_kernel
+def test_a_form_that_a_tool_cannot_make_says_why() -> None:
+    found = {one.name: one for one in on_this_kernel("-A FORWARD -m recent --name x --set")}
+    assert "-m recent" in found[TRANSLATED].reason
+    assert not found[GIVEN].reason
+
+
+@needs_kernel
+def test_a_change_is_measured_and_offered_unless_a_packet_becomes_something_else() -> None:
+    files = [RulesetFile("r", "iptables", SAVED.format(""))]
+    found = {one.title: one for one in changes(here, files, "", (), 1, 1, lambda _: None)}
+    ordered, state = found[WEIGHT], found[STATE_FIRST]
+    assert ordered.found is not None
+    assert not ordered.found.differences
+    assert ordered.more is not None
+    assert state.found is not None
+    assert state.found.differences
+    assert state.more is None
+    lines = list(change_lines(list(found.values())))
+    assert any("not offered" in line and "SYN" in line for line in lines)
