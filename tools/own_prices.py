@@ -27,7 +27,7 @@ class OwnPrices:
     def mean_apart(self, result: str) -> float:
         """How far the means by counters lie apart over all runs, in per cent."""
         means = [run["mean_by_counters"] for run in self._read(result)["repeated"]]
-        return 100 * (max(means) - min(means)) / median(means)
+        return float(100 * (max(means) - min(means)) / median(means))
 
     def flooded(self, result: str) -> float:
         """Instructions per packet of the flood of which each rule drops an equal part."""
