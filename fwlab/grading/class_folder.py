@@ -233,7 +233,7 @@ class Student:
         return printable(" ".join(path.name for path in self.paths))
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path for a message."""
     return printable(path, MAX_PATH)
 
@@ -254,19 +254,19 @@ def class_at(path: Path, scratch: Path) -> Iterator[Path]:
         try:
             unpack(path, inside, EXPORT)
         except Unreadable as error:
-            raise BadInput(f"{shown(path)}: {error.message}", hint) from error
+            raise BadInput(f"{display_path(path)}: {error.message}", hint) from error
 
     try:
-        confined_result(unpacked, path.stat().st_size, shown(path), hint)
+        confined_result(unpacked, path.stat().st_size, display_path(path), hint)
         yield inside
     finally:
         shutil.rmtree(inside, ignore_errors=True)
 
 
-def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambda _: None) -> list[Student]:
+def students_in(folder: Path, named: Path, notify: Callable[[str], object] = lambda _: None) -> list[Student]:
     """Everybody who handed something in, in the order of their names. `named` is the folder's name in messages.
 
-    tell  is given one message with everything that is odd
+    notify  is given one message with everything that is odd
     Raises BadInput for a class without students, and for a file that pytest could run.
     """
     _reject_configuration(folder, named)
@@ -293,11 +293,11 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
             odd.append(f"{own}: handed in late, and the export does not say when; handed_in in course.yml can")
     if odd:
         more = [f"and {len(odd) - _MAX_TOLD} more"] if len(odd) > _MAX_TOLD else []
-        told = "\n  ".join([f"{shown(named)}: odd, and nobody else is affected:", *odd[:_MAX_TOLD], *more])
-        tell(f"{told}\n  next: rename, unpack or remove these, and grade again with --resume")
+        message = "\n  ".join([f"{display_path(named)}: odd, and nobody else is affected:", *odd[:_MAX_TOLD], *more])
+        notify(f"{message}\n  next: rename, unpack or remove these, and grade again with --resume")
     if not students:
         what = f"has no student's folder or archive; there is: {odd[0]}" if odd else "is empty"
-        raise BadInput(f"{shown(named)} {what}", "put one folder per student into it")
+        raise BadInput(f"{display_path(named)} {what}", "put one folder per student into it")
     return students
 
 
@@ -336,11 +336,11 @@ def _entries(folder: Path, named: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
     except NotADirectoryError as error:
-        raise BadInput(f"{shown(named)}: not a folder", _WHAT_IT_IS) from error
+        raise BadInput(f"{display_path(named)}: not a folder", _WHAT_IT_IS) from error
     except FileNotFoundError as error:
-        raise BadInput(f"no folder {shown(named)}", _WHAT_IT_IS) from error
+        raise BadInput(f"no folder {display_path(named)}", _WHAT_IT_IS) from error
     except OSError as error:
-        raise BadInput(f"{shown(named)}: {error.strerror}", _WHAT_IT_IS) from error
+        raise BadInput(f"{display_path(named)}: {error.strerror}", _WHAT_IT_IS) from error
     return [path for path in entries if not path.name.startswith((".", "__MACOSX"))]
 
 
@@ -348,8 +348,8 @@ def _reject_configuration(folder: Path, named: Path) -> None:
     for name in CONFIGURATION:
         if os.path.lexists(folder / name) and not (folder / name).is_dir():
             raise BadInput(
-                f"{shown(named / name)}: pytest could take this file for its configuration and run code from it",
-                f"remove it from {shown(named)}: only students' folders belong there",
+                f"{display_path(named / name)}: pytest could take this file for its configuration and run code from it",
+                f"remove it from {display_path(named)}: only students' folders belong there",
             )
 
 

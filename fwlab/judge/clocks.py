@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values
+from fwlab.judge.statistics import CONFIDENCE, Figure, min_values
 from fwlab.model.results import Clock, TestbedFacts
 
 #: Saturated trials of one measurement that are further apart than this measured something else as well, unless there
@@ -118,7 +118,7 @@ class HostClock(DutClock):
     def too_scattered(self, found: Figure) -> list[str]:
         if found.uncertainty is not None:
             return _too_uncertain(found.uncertainty)
-        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {fewest_values()} do"]
+        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {min_values()} do"]
 
 
 def _too_uncertain(uncertainty: float) -> list[str]:

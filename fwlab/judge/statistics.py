@@ -105,7 +105,7 @@ def binomial_interval(counted: int, of: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def fewest_values() -> int:
+def min_values() -> int:
     """How many values such an interval of the median needs at least."""
     return 1 + math.ceil(-math.log2(1 - CONFIDENCE))
 

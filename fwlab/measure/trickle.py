@@ -63,7 +63,7 @@ def light_load(nodes: Nodes) -> float:
                 time.sleep(LOOK_S)
         playing.stop()
     if not came:
-        nodes.tell(Warned("no packet reached the DUT"))
+        nodes.emit(Warned("no packet reached the DUT"))
         return MIN_PPS
     (began, first), (ended, last) = came[0], came[-1]
     if last > first:

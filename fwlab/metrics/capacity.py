@@ -70,7 +70,7 @@ class Capacity(OfFlood):
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
     invalidated_by = "any class"
-    least_busy = 1 - MAX_IDLE
+    min_busy = 1 - MAX_IDLE
     usual_spread = USUAL_SPREAD
     interleaved = True
     below_ceiling = True
@@ -203,7 +203,7 @@ class Instructions(OfFlood):
     display = Display("instructions per packet", whole=True)
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
-    least_busy = 1 - MAX_IDLE
+    min_busy = 1 - MAX_IDLE
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         counted = [trial for trial in measured.trials if trial.processed]

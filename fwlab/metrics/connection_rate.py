@@ -30,7 +30,7 @@ from fwlab.metrics.measurement import (
 )
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, DeadlineExceeded
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Clients, Delivery, TcpTrial
@@ -71,7 +71,7 @@ class ConnectionRate(MeasurableMetric):
     tolerance = Tolerance(share=0.03, ratio=0.05)
     needs_clock = True
     traffic = CONNECTIONS
-    least_busy = 1 - MAX_IDLE_LOOP
+    min_busy = 1 - MAX_IDLE_LOOP
     interleaved = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
@@ -201,7 +201,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         with traffic_guard(endpoints.flat_out()) as opening:
             try:
                 windows = nodes.dut.collect_by_link(timeout=900)
-            except Overdue as error:
+            except DeadlineExceeded as error:
                 raise _explained(error, opening) from error
         return windows, opening.stop()
 
@@ -224,10 +224,10 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
     )
 
 
-def _explained(error: Overdue, opening: ConnectionLoad) -> Overdue:
+def _explained(error: DeadlineExceeded, opening: ConnectionLoad) -> DeadlineExceeded:
     with contextlib.suppress(CannotMeasure):
-        return Overdue(f"{error.message}: {_completed(opening.stop())}", error.hint)
-    return Overdue(error.message, error.hint)
+        return DeadlineExceeded(f"{error.message}: {_completed(opening.stop())}", error.hint)
+    return DeadlineExceeded(error.message, error.hint)
 
 
 def _completed(clients: Clients) -> str:

@@ -47,7 +47,7 @@ RINGS = 8
 #: ... and for enough packets of the class that chance (at most the square root of their number) moves the surviving
 #: share by no more than this, within these bounds.
 CHANCE = 0.01
-MIN_OF_CLASS, ENOUGH_OF_CLASS = 300, 1000
+MIN_OF_CLASS, MAX_OF_CLASS = 300, 1000
 #: If the sink counts less than this share of what the DUT sent on, it did not keep up. It misses packets of all
 #: classes alike: its counts give the share of a class, and the DUT's counter gives the total.
 KEPT_UP = 0.9
@@ -164,7 +164,7 @@ def _rate(measured: Measured) -> float | None:
 def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
     """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
     mix = nodes.store.offered(spec.traffic_name, MIX)
-    of_class = min(ENOUGH_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
+    of_class = min(MAX_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
     in_mix = max(1, mix[require(spec.victim_class, "victim_class")])
     return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
 

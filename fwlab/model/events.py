@@ -129,4 +129,4 @@ Event = (
     | TerminalLent
     | TerminalBack
 )
-Listener = Callable[[Event], None]
+EventSink = Callable[[Event], None]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fwlab_coresim.counters import CorePlaces
-from fwlab_coresim.counts import Modelled, Spent
+from fwlab_coresim.counts import CycleCounts, Modelled
 from fwlab_coresim.functions import PARTS, function_costs, weighed
 from fwlab_coresim.metric import FUNCTIONS
 
@@ -24,8 +24,8 @@ def counts(instructions: int, **waits: int) -> dict[str, int]:
     return spent(instructions, **waits).model_dump()
 
 
-def spent(instructions: int, **waits: int) -> Spent:
-    return Spent(**{**dict.fromkeys(Spent.model_fields, 0), "instructions": instructions, **waits})
+def spent(instructions: int, **waits: int) -> CycleCounts:
+    return CycleCounts(**{**dict.fromkeys(CycleCounts.model_fields, 0), "instructions": instructions, **waits})
 
 
 @needs_compiler
@@ -119,4 +119,4 @@ def test_stacks_are_weighed_by_their_innermost_function() -> None:
 
 
 def test_windows_and_places_have_the_same_first_counters() -> None:
-    assert list(Modelled.model_fields)[: len(Spent.model_fields)] == list(Spent.model_fields)
+    assert list(Modelled.model_fields)[: len(CycleCounts.model_fields)] == list(CycleCounts.model_fields)
