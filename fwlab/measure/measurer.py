@@ -183,7 +183,7 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         traffic=spec.traffic,
         metric=spec.metrics[0],
         also=spec.metrics[1:],
-        tracked=spec.victim_class,
+        victim_class=spec.victim_class,
         offered=spec.offered,
         remarks=spec.remarks,
     )

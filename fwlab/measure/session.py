@@ -208,7 +208,7 @@ class Session:
                 more = max(TRIALS_IF_APART, spec.trial.count)
                 spec = replace(spec, trial=spec.trial.changed({"count": more}))
             measured, _ = self._attempt(spec, limit_s)
-            update: dict[str, object] = {"measured_again": reasons, "lost": []}
+            update: dict[str, object] = {"remeasured_because": reasons, "lost": []}
             if lost and measured.lost:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
                 update |= {"lost": lost + measured.lost, "problems": []}

@@ -173,7 +173,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
             light, background = _at_light_rate(nodes, endpoints, flat.clients)
             clients.append(light)
             if background and not connections.background_flat_out:
-                watched = _watched(nodes, endpoints, found.slowed)
+                watched = _watched(nodes, endpoints, found.throttle_level)
     limited = background and background.limited
     trials = Overload(
         tcp=flat.trials(),

@@ -90,7 +90,7 @@ class Survival(MeasurableMetric):
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        tracked = traffic_class or measured.tracked or ""
+        tracked = traffic_class or measured.victim_class or ""
         if measured.paced:
             shares = [trial.survived(tracked) for play in measured.paced for trial in play.trials]
             return [min(1.0, share) for share in shares if share is not None]
@@ -98,7 +98,7 @@ class Survival(MeasurableMetric):
         return [share for share in shares if share is not None]
 
     def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
-        tracked = traffic_class or measured.tracked or ""
+        tracked = traffic_class or measured.victim_class or ""
         trials = [trial for play in measured.paced for trial in play.trials]
         left = sum(trial.left(tracked) for trial in trials)
         offered = sum(trial.offered.get(tracked, 0) for trial in trials)
@@ -138,7 +138,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         return so_far.troubled([NO_LOAD.format(spec.baseline)])
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
-    for level in range(so_far.slowed, nodes.levels):
+    for level in range(so_far.throttle_level, nodes.levels):
         delivery = _play(nodes, spec, load, level, wanted)
         counted, sent_on = sum(delivery.arrived.values()), delivery.sent_on or 0
         # At a further level the sink gets more of the host's time, and fewer packets to count.

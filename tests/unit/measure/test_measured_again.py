@@ -146,7 +146,7 @@ def test_what_is_in_doubt_is_measured_once_more(
     found: list, restores: int, problems: list[str], again: list[str], left: int
 ) -> None:
     result, measurer = measure(*found, restores=restores)
-    assert (result.problems, result.measured_again, result.lost) == (problems, again, [])
+    assert (result.problems, result.remeasured_because, result.lost) == (problems, again, [])
     assert (measurer.left, measurer.forgotten) == (left, 0)
     if left == 0 and not problems:
         assert result.trials == GOOD["trials"]

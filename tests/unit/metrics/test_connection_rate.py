@@ -120,7 +120,7 @@ class Testbed:
 def test_the_dut_is_throttled_until_it_is_never_idle(enough: int) -> None:
     bed = Testbed(enough)
     found = bed.measure(WEB, ["connections"])
-    assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
+    assert (found.throttle_level, len(found.tcp), found.problems) == (enough, 5, [])
     assert len(bed.armed) == enough + 1
     assert bed.armed[0]["packets"] == MIN_PACKETS
     assert bed.rates == [], "nobody asked what was delivered"
