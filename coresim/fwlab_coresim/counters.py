@@ -23,7 +23,7 @@ Counts = tuple[int, ...]
 
 
 class CoreCounters:
-    """The file, and that of the counts by place. QEMU starts both anew whenever the DUT is restored."""
+    """The file, and that of the counts by place. QEMU resets both whenever the DUT is restored."""
 
     def __init__(self, path: Path, places: Path) -> None:
         self._path = path
@@ -76,7 +76,7 @@ def windows_in(records: Sequence[Counts]) -> list[Modelled]:
 
 
 class CorePlaces:
-    """The file. Like that of the counters, QEMU starts it anew whenever the DUT is restored."""
+    """The file. Like that of the counters, QEMU resets it whenever the DUT is restored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -15,7 +15,7 @@ from fwlab_coresim.cores import ReferenceCore, core_of
 from fwlab_coresim.counts import CycleCounts, parsed
 from fwlab_coresim.metric import counted
 
-#: Stacks are weighed in whole numbers: parts of all cycles.
+#: Stacks are weighted in whole numbers: parts of all cycles.
 PARTS = 10_000_000
 
 
@@ -46,7 +46,7 @@ def function_costs(measured: Measured, testbed: TestbedFacts) -> list[FunctionCo
     return sorted(costs, key=lambda cost: (-cost.cycles, cost.name))
 
 
-def weighed(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: bool) -> dict[str, int]:
+def weighted(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: bool) -> dict[str, int]:
     """Stacks of samples with the cycles of their innermost function as weights, or only those that it waits.
 
     A function that was never sampled is a stack of its own.

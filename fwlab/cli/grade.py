@@ -129,6 +129,6 @@ def key_command(
     from fwlab.grading.keys import write_key
 
     write_key(path, days)
-    plain(out, f"written: {path}; copy it to each host, and let nobody else read it")
+    plain(out, f"written: {path}; copy it to each host, readable by you alone")
     parts = " ".join(f"--tls-{part} {path}" for part in ("ca-file", "cert", "key"))
     plain(out, f"next: dask scheduler --protocol tls {parts} --no-dashboard")

@@ -248,7 +248,7 @@ def main(commands: typer.Typer = app) -> None:
         terminals = [number for number in range(3) if os.isatty(number)]
         signal.signal(signal.SIGHUP, lambda *_: _hung_up(terminals))
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # file names need not be printable text
+        if hasattr(stream, "reconfigure"):  # file names may not be printable text
             stream.reconfigure(errors="backslashreplace")
     try:
         try:

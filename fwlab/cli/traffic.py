@@ -212,7 +212,7 @@ def _write_loops(pcap: Path, table: Table, limit: int | None) -> None:
 
 
 def _facts(name: str, declared: Traffic, store: TrafficStore, lab: Lab) -> dict[str, Any]:
-    from scapy.layers.l2 import Ether  # takes half a second to import, which other commands need not pay
+    from scapy.layers.l2 import Ether  # takes half a second to import, which other commands avoid
 
     table = store.table(name)
     frames = table.frames

@@ -109,7 +109,7 @@ class AgentConversation:
             raise self._ssh.lost() from error
         except TimeoutError as error:
             if left < timeout:
-                message = f"dut: it was not measured within {self._limit_s:g} s"
+                message = f"dut: the measurement took more than {self._limit_s:g} s"
                 raise DeadlineExceeded(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
             raise DutLost(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
         operation = answer.pop("op", None)

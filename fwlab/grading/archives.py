@@ -33,7 +33,7 @@ _OTHERS = (
 UNPACKED = "only .zip, .tar.gz and .tgz are unpacked"
 #: Bytes that are read at a time, and up to which no ratio is asked for: a small file of equal lines is no bomb.
 CHUNK = 1 << 20
-#: The folder that macOS packs with the files, and that nobody sees on a disk. It is left out, at any depth.
+#: The folder that macOS adds to archives. It is left out, at any depth.
 _MACOS = "__MACOSX"
 #: Folders inside folders, and bytes of a name.
 _MAX_DEPTH, _MAX_NAME = 32, 255
@@ -187,7 +187,7 @@ def _claim(path: PurePosixPath, known: dict[str, tuple[PurePosixPath, bool]], *,
         if before is not None and before[1] != now[1]:
             raise Unreadable(f"{printable(part)} is a file and a folder", "hand in one of them")
         if before is not None and not now[1]:
-            raise Unreadable(f"{printable(part)} is there twice", "hand in one of them")
+            raise Unreadable(f"{printable(part)} appears twice", "hand in one of them")
         known[key] = now
 
 

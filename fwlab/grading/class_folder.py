@@ -293,7 +293,9 @@ def students_in(folder: Path, named: Path, notify: Callable[[str], object] = lam
             odd.append(f"{own}: handed in late, and the export does not say when; handed_in in course.yml can")
     if odd:
         more = [f"and {len(odd) - _MAX_TOLD} more"] if len(odd) > _MAX_TOLD else []
-        message = "\n  ".join([f"{display_path(named)}: odd, and nobody else is affected:", *odd[:_MAX_TOLD], *more])
+        message = "\n  ".join(
+            [f"{display_path(named)}: ignored, without effect on other students:", *odd[:_MAX_TOLD], *more]
+        )
         notify(f"{message}\n  next: rename, unpack or remove these, and grade again with --resume")
     if not students:
         what = f"has no student's folder or archive; there is: {odd[0]}" if odd else "is empty"
@@ -302,7 +304,7 @@ def students_in(folder: Path, named: Path, notify: Callable[[str], object] = lam
 
 
 def _student(having: list[tuple[Owner, Path]], metadata: dict[str, Submitters]) -> Student:
-    """One student, of whom are all these entries."""
+    """One student, to whom all these entries belong."""
     owners, paths = [owner for owner, _ in having], tuple(path for _, path in having)
     names, at = metadata.get(paths[0].name, ("", None))
     refused = _why_not_read(paths)

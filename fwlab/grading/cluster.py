@@ -101,7 +101,7 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
             self.busy = True
             try:
                 future.set_result(function(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
+            except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
                 future.set_exception(error)
             except BaseException:
                 future.set_exception(CannotMeasure("interrupted"))
@@ -129,7 +129,7 @@ class GradingWorker(Worker):  # type: ignore[misc]
             **options,
         )
         self.grader, self.executor_here = grader, executor
-        #: In the process of the grading: hears what happens at once, not when the task is over.
+        #: In the process of the grading: receives events as they happen, not when the task is over.
         self.report_here: Callable[[dict[str, str]], None] | None = None
         #: Why it was closed, in Dask's words.
         self.reason = ""
@@ -430,4 +430,4 @@ def work_for(
     if refused and "name taken" in refused[0]:
         raise BadInput(f"{name}: a worker of this name grades for {address} already", "give another with --name")
     if refused:
-        raise CannotMeasure(f"no scheduler takes this worker at {address}: {refused[0]}", "dask scheduler --help")
+        raise CannotMeasure(f"the scheduler at {address} rejects this worker: {refused[0]}", "dask scheduler --help")

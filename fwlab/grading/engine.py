@@ -417,7 +417,7 @@ class Engine:
         individual = any(student.individual for student in earlier.students.values())
         if individual and self.plan.submissions is not None and not self.plan.submissions.individual:
             raise BadInput(
-                "the earlier grading has individual tasks, and without the course's secret nobody has one",
+                "the earlier grading has individual tasks, which need the course's secret",
                 "the same command with --course course.yml",
             )
         why = begun.difference(earlier.begun)

@@ -27,7 +27,7 @@ from fwlab.images.boxes import FREEBSD, LINUX_IMAGES, BuildError, SourceError, b
 from fwlab.images.sources import NONE, TIMEOUT_S, PublishedFile
 from fwlab.model.errors import BadInput, CannotMeasure
 
-#: The release that the image is made from if nobody names one: the newest of the 14 series in November 2026.
+#: The default release of the image: the newest of the 14 series in November 2026.
 RELEASE = "14.5"
 #: The first with nuageinit and with official images that contain it.
 OLDEST = 14

@@ -205,7 +205,7 @@ class Machine:
             "cpus": self.node["cpus"],
             "memory": self.hardware["memory_mib"],
             "nic_model_type": self.plan.board["nic_model"],
-            # A machine without an interface is asked for its address through QEMU's agent, unless there is one.
+            # The address of a machine without an interface comes from QEMU's agent.
             "qemu_use_agent": not any(networks),
         }
         if not kvm:

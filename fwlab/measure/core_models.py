@@ -49,7 +49,7 @@ class FunctionCost:
 
 @dataclass(frozen=True)
 class CoreProfile:
-    """Where a packet waits: the core's title, every function, most cycles first, and stacks weighed by their waits."""
+    """Where a packet waits: the core's title, every function, most cycles first, and stacks weighted by their waits."""
 
     title: str
     functions: Sequence[FunctionCost]

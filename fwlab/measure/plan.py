@@ -150,7 +150,7 @@ def with_metrics(context: RunContext, case: Case, names: Sequence[str]) -> Case:
             kinds = " or ".join(sorted(METRICS[name].traffic))
             raise BadInput(f"{case.id} plays {played}, {name} needs {kinds}", f"fwlab list {lab.id}")
     for missing in missing_fields(case, names, METRICS):
-        raise BadInput(f"{case.id}: {missing}", f"measure it with a case of {lab.id} that has that")
+        raise BadInput(f"{case.id}: {missing}", f"choose a case of {lab.id} that has it")
     return case.model_copy(update={"also": [*case.also, *(name for name in names if name not in own)]})
 
 

@@ -43,14 +43,14 @@ EXERCISE_S = 240.0
 WITHOUT_S = EXERCISE_S / 4
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
-#: Before how many later measurements nodes that did not answer are tried again: a busy host may have become quieter.
+#: Maximum number of later measurements that try nodes again which did not answer: the host may be less busy.
 REVIVALS = 3
 
 
 class Session:
     """A lab's machines, ready to measure. Made by `open_session`.
 
-    lost_link  returns the error that names a link which the host has lost, or None
+    lost_link  checks the host's links: returns an error that names a lost one, or None
     """
 
     def __init__(

@@ -28,7 +28,7 @@ CPS, PIECE_S = 10.0, 2.0
 
 @contextlib.contextmanager
 def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
-    """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
+    """Play this traffic, which the engine already has, while the context is open; yields what is played, in words.
 
     By then the DUT has received packets; if none arrived, a warning is emitted.
     """

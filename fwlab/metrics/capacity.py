@@ -30,7 +30,7 @@ from fwlab.model.trial import Delivery, Trial
 
 #: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
 MAX_IDLE = 0.0005
-#: A trial on the virtual testbed in which something else than packets took more than this share is perturbed.
+#: A trial on the virtual testbed in which non-packet work took more than this share is perturbed.
 MAX_OTHER = 0.005
 #: Of the packets received on the first link, this share may arrive on the last: nodes send a few of their own.
 MAX_REPLIED = 0.001

@@ -38,7 +38,7 @@ from fwlab.model.trial import Clients, Delivery, TcpTrial
 #: A trial in which the DUT was idle for more than this share is not valid. Any pause of the two endpoints lets a closed
 #: loop run dry for a moment. Cost is counted by packets of a busy second, and at this share it changes by 0.3 %.
 MAX_IDLE_LOOP = 0.02
-#: A trial on the virtual testbed in which something else than packets took more than this share is perturbed: after a
+#: A trial on the virtual testbed in which non-packet work took more than this share is perturbed: after a
 #: pause the first packets are handled outside of ksoftirqd. Trials with 3 % of that lie among those with none.
 MAX_OTHER_LOOP = 0.03
 #: Minimum number of the clients' packets in a trial: some 400 connections.

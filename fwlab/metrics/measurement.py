@@ -185,7 +185,7 @@ class Phase(IntEnum):
     STATES_IN_FLOOD = 80  # empties the table
     TRACKED = 85  # and so does this
     LAST = 90
-    WITHOUT_RULESET = 95  # takes the ruleset away
+    WITHOUT_RULESET = 95  # removes the ruleset
 
     @property
     def max_packets(self) -> int | None:

@@ -27,7 +27,7 @@ class Attempt(Generic[T]):
 
     valid        the DUT was saturated, by packets alone
     unsaturated  the DUT was idle at times
-    perturbed    something else than packets took CPU time
+    perturbed    non-packet work took CPU time
     ran          nanoseconds that each program and each [kernel thread] ran around the perturbed trials
     """
 

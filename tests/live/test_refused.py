@@ -47,7 +47,7 @@ def test_a_ruleset_that_lets_no_new_login_in_is_refused(lab: Checkout) -> None:
     checked, held = lab.fwlab("check", LAB, EXERCISE, "--json"), lab.fwlab("hold", LAB, EXERCISE, "--", "true")
     for done, output in ((checked, checked.stdout), (held, held.stderr)):
         assert done.returncode == 1, done.stderr
-        assert "the ruleset lets no new login in" in output
+        assert "the ruleset blocks new logins" in output
     assert lab.run("dut", "sudo nft list ruleset").strip() == ""
 
 

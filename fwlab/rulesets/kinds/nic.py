@@ -33,8 +33,8 @@ PARKED = ("usual0", "usual1")
 #: Packets that a receive ring holds: as many as the usual NIC's (topology.yml).
 RING = "1024"
 NETWORKD = ("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd.service")
-#: What the NIC heard while it was not used (ten thousand frames in QEMU, a full ring) must be gone: it has gone once
-#: nothing has arrived for a moment. Tries of a twentieth of a second.
+#: A NIC that was not in use holds old frames (ten thousand in QEMU, a full ring). They are gone once nothing has
+#: arrived for a moment. Maximum number of checks, a twentieth of a second apart.
 TRIES = 100
 
 

@@ -95,7 +95,7 @@ def test_an_encrypted_zip(tmp_path: Path) -> None:
         ("EX1/a.nft", "ex1/b.nft", "EX1 and ex1 differ only in case"),
         ("e\u0301.nft", "\u00e9.nft", "e\u0301.nft and \u00e9.nft differ only in case"),
         ("ß", "SS", "ß and SS differ only in case"),
-        ("ex1/rules.nft", "./ex1//rules.nft", "ex1/rules.nft is there twice"),
+        ("ex1/rules.nft", "./ex1//rules.nft", "ex1/rules.nft appears twice"),
         ("ex1", "ex1/rules.nft", "ex1 is a file and a folder"),
         ("ex1/rules.nft", "ex1", "ex1 is a file and a folder"),
     ],

@@ -107,7 +107,7 @@ def judged(found: Measured) -> tuple[Outcome, str]:
 
 GONE = DutLost("lost the connection to the dut", "vagrant up")
 STUCK = CannotMeasure("generator: wrk does not stop", "vagrant reload LAB")
-SLOW = DeadlineExceeded("it was not measured within 240 s")
+SLOW = DeadlineExceeded("dut: the measurement took more than 240 s")
 FAR = "the trials are 6.9% apart; at most 5% can be judged"
 
 
@@ -182,7 +182,7 @@ def test_a_ruleset_that_kills_the_dut_twice_has_failed() -> None:
 # ---- what may be the ruleset's fault
 
 LATE = DeadlineExceeded(
-    "it was not measured within 240 s: the clients completed 9 connections; a limit may be the cause"
+    "dut: the measurement took more than 240 s: the clients completed 9 connections; a limit may be the cause"
 )
 LIMITED = {"trials": [], "problems": ["DUT not saturated"], "suspects": ["DUT not saturated"]}
 #: On both sides of the bound.
