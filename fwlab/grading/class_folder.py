@@ -203,7 +203,7 @@ _PART = re.compile(r"[^\W_]+")
 #: A folder that is an exercise, and no wrapping around all of them.
 _AN_EXERCISE = re.compile(r"ex\d+", re.IGNORECASE)
 #: Maximum number of odd entries that are listed.
-_MAX_TOLD = 40
+_MAX_NAMED = 40
 
 
 #: The folder in Gradescope's archive. A student's folder may hold a file of any name, so that tells nothing.
@@ -292,9 +292,9 @@ def students_in(folder: Path, named: Path, notify: Callable[[str], object] = lam
         if any(owner.late for owner, _ in having):
             odd.append(f"{own}: handed in late, and the export does not say when; handed_in in course.yml can")
     if odd:
-        more = [f"and {len(odd) - _MAX_TOLD} more"] if len(odd) > _MAX_TOLD else []
+        more = [f"and {len(odd) - _MAX_NAMED} more"] if len(odd) > _MAX_NAMED else []
         message = "\n  ".join(
-            [f"{display_path(named)}: ignored, without effect on other students:", *odd[:_MAX_TOLD], *more]
+            [f"{display_path(named)}: ignored, without effect on other students:", *odd[:_MAX_NAMED], *more]
         )
         notify(f"{message}\n  next: rename, unpack or remove these, and grade again with --resume")
     if not students:

@@ -99,7 +99,7 @@ def explained(error: BuildError, name: str, console: str) -> BuildError:
 
 
 FREEBSD_URL, FREEBSD_SHA256 = "FWLAB_FREEBSD_URL", "FWLAB_FREEBSD_SHA256"
-#: Beside the official images.
+#: The file of checksums in the official images' folder.
 CHECKSUMS = "CHECKSUM.SHA256"
 XZ = b"\xfd7zXZ\0"
 CHUNK = 1 << 20

@@ -26,7 +26,7 @@ class DutClock(ABC):
     cost_unit    of what a packet costs, which is 1e9 / pps; `cost_heading`: of a column
     reference    what the reference CPU does, if the clock is one's; `conditions`: that, behind a testbed's name
     repeats      figures are the same on every host. Else they hold for a class of hosts, a host's work and settings
-                 change them, and trials that are to be compared are made in turns
+                 change them, and trials that are to be compared alternate
     paced        loads can be paced by this clock, so that the DUT's own time decides what it is offered
     scatter_heading, scatter_meaning  of what is shown next to a median
     """

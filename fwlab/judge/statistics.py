@@ -117,7 +117,7 @@ def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_cl
 
 
 def paired_ratio(measured: Measured, metric: Metric, testbed: TestbedFacts, base: str) -> Figure | None:
-    """The ratio to the case `base`, round by round, if the two were measured in turns; None if they were not.
+    """The ratio to the case `base`, round by round, if the two were interleaved; None if they were not.
 
     What changes slowly on the host changes both trials of a round alike, and not their ratio.
     """

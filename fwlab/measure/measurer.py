@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measure one ruleset: load it, then take the steps of every metric that is asked for.
 
-On a clock that the host shares, a case and its baseline are measured in turns, A B A B, so that what drifts on the host
+On a clock that the host shares, a case and its baseline are interleaved, A B A B, so that what drifts on the host
 drifts for both alike: its frequency, its temperature and its other work change in minutes.
 """
 

@@ -50,7 +50,7 @@ IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 4
 #: Largest difference between the answers that the DUT and the clients counted, as a share.
 MAX_APART = 0.02
 #: Retransmitted segments per connection, at most; beyond that they determine the figure. TRex waits only half a second.
-#: The kernel waits RTO_MIN_S, and a very busy host may take longer. Beside a flood segments are lost, so wrk's
+#: The kernel waits RTO_MIN_S, and a very busy host may take longer. In a flood segments are lost, so wrk's
 #: retransmissions say nothing there.
 MAX_RETRANSMITTED = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
@@ -118,7 +118,7 @@ class FlatOut(Attempt[Window]):
         """The valid windows as trials. If background traffic uses the first link, only the last link is counted."""
         first = len(self.packets) - 1 if self.background else 0
         # wrk lets all connections end. TRex has some open when it is stopped: half of them count.
-        # Beside a flood acknowledgements are lost and some answers cross the DUT twice: no more ended than began.
+        # In a flood acknowledgements are lost and some answers cross the DUT twice: no more ended than began.
         connections = (self.clients.opened + min(self.answers, self.clients.opened)) / 2
         each = connections / max(1, sum(self.packets[first:]))  # none, if the ruleset drops all
         return [

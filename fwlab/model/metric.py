@@ -111,7 +111,7 @@ class Metric(Protocol):
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     min_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     below_ceiling  whether a figure near what the generator can send is one of the generator's
-    interleaved  whether its trials and those of a baseline are made in turns where the DUT's clock is the host's
+    interleaved  whether its trials alternate with those of a baseline where the DUT's clock is the host's
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
 

@@ -72,7 +72,7 @@ class TestbedFacts(Frozen):
 
     forced  the user named the testbed
     boxes   by role
-    ranges  the absolute ranges that apply; results from before this field say it by name and accelerator
+    ranges  the absolute ranges that apply
     core    the core that the trials were modelled on; written only if there was one
     """
 

@@ -27,7 +27,7 @@ FLOODED = Traffic(connections={"background": "flood", "background_pps": 100, "co
 
 def counted(**changed: Any) -> Clients:
     usual = {"opened": 5016, "completed": 5000, "failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 10}
-    return Clients(**{**usual, **changed})
+    return Clients(**{"program": "wrk", **usual, **changed})
 
 
 FLOWS = {"flood": [("198.18.0.1", 9)]}
