@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from fwlab.grading.confined import NoRoom, no_room
+from fwlab.grading.confined import DiskFull, disk_full
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 
@@ -85,7 +85,7 @@ def stem(name: str) -> str:
 
 
 def unpack(archive: Path, folder: Path, limits: Limits = STUDENT) -> None:
-    """Unpack into `folder`, which is made. Raises Unreadable with the reason, and NoRoom for a full disk.
+    """Unpack into `folder`, which is made. Raises Unreadable with the reason, and DiskFull for a full disk.
 
     What was written before an error stays there; the caller removes the folder.
     """
@@ -101,8 +101,8 @@ def unpack(archive: Path, folder: Path, limits: Limits = STUDENT) -> None:
     except _DAMAGED as error:
         raise Unreadable(f"damaged archive: {printable(error) or type(error).__name__}", "hand it in again") from error
     except OSError as error:
-        if no_room(error):
-            raise NoRoom.at(folder, error) from error
+        if disk_full(error):
+            raise DiskFull.at(folder, error) from error
         raise Unreadable(f"cannot be unpacked: {error.strerror or type(error).__name__}", "hand it in again") from error
 
 

@@ -242,7 +242,7 @@ def display_path(path: Path) -> str:
 def class_at(path: Path, scratch: Path) -> Iterator[Path]:
     """The folder of the class; an export that is one archive is unpacked into `scratch` meanwhile, by a child process.
 
-    Raises BadInput naming the archive, NoRoom, and CannotMeasure for an error of ours.
+    Raises BadInput naming the archive, DiskFull, and CannotMeasure for an error of ours.
     """
     if not (is_archive(path.name) and path.is_file() and not path.is_symlink()):
         yield path
@@ -368,7 +368,7 @@ def _export_inside(folder: Path) -> Path:
 def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> Iterator[Path]:
     """The folder that holds the student's folders of exercises; an archive is unpacked meanwhile.
 
-    Raises Unreadable with the reason, which costs only this student, and NoRoom.
+    Raises Unreadable with the reason, which costs only this student, and DiskFull.
     """
     inside = scratch / INSIDE
     if student.refused is not None:

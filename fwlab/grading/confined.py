@@ -41,16 +41,16 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, er
 Send = Callable[[Any], None]
 
 
-class NoRoom(BadInput):
+class DiskFull(BadInput):
     """The host's disk is full. Not the fault of any student."""
 
     @classmethod
-    def at(cls, path: Path, error: OSError) -> "NoRoom":
+    def at(cls, path: Path, error: OSError) -> "DiskFull":
         """The error for this place."""
         return cls(f"{path}: cannot copy a submission: {error.strerror}", "free space there, or set TMPDIR")
 
 
-def no_room(error: OSError) -> bool:
+def disk_full(error: OSError) -> bool:
     """Whether this error is the host's."""
     return error.errno in _FULL
 
@@ -71,15 +71,15 @@ class ChildReport:
 def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
     """What the work returns, which is JSON; it is done in a child process, and reads `size` bytes of a class.
 
-    Raises BadInput and NoRoom as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure for
-    an error of ours.
+    Raises BadInput and DiskFull as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure
+    for an error of ours.
     """
 
     def send_it(send: Send) -> None:
         try:
             send({"found": work()})
         except BadInput as error:
-            send({"no room" if isinstance(error, NoRoom) else "refused": [error.message, error.hint]})
+            send({"disk full" if isinstance(error, DiskFull) else "refused": [error.message, error.hint]})
 
     report = run_confined(send_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
     if report.bug is not None:
@@ -89,7 +89,7 @@ def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) ->
     [value] = report.values
     if "found" in value:
         return value["found"]
-    raise NoRoom(*value["no room"]) if "no room" in value else BadInput(*value["refused"])
+    raise DiskFull(*value["disk full"]) if "disk full" in value else BadInput(*value["refused"])
 
 
 def run_confined(work: Callable[[Send], None], times: int = 1) -> ChildReport:

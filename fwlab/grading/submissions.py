@@ -21,7 +21,7 @@ from fwlab.checkout.own_folder import own_folder
 from fwlab.checkout.yaml_files import MAX_FILE_BYTES
 from fwlab.grading.archives import Unreadable
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
-from fwlab.grading.confined import NoRoom, Send, run_confined
+from fwlab.grading.confined import DiskFull, Send, run_confined
 from fwlab.grading.record import Said
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import chosen_exercises, submitted_spec
@@ -94,7 +94,7 @@ class Submissions:
         self.said: dict[str, Said] = {}
 
     def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
-        """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
+        """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises DiskFull."""
         if not os.path.lexists(folder):
             missing = f"nothing handed in: there is no {student}/{exercise}{instead_of(folder)}"
             return HandedIn(refused=BadInput(missing, "add the folder"))
@@ -104,7 +104,7 @@ class Submissions:
                 copy = self.scratch / f"{len(self.students)}-{exercise}-{len(files)}"
                 self._write(copy, data)
                 files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), str(copy)))
-        except NoRoom:
+        except DiskFull:
             raise
         except BadInput as error:
             return HandedIn(refused=error)
@@ -113,7 +113,7 @@ class Submissions:
     def progress(self, folder: Path) -> Path | None:
         """Copy the progress of the student who was added last; the folder of the copy. None if there is none.
 
-        A link is not followed: it may lead to another student's. Raises NoRoom.
+        A link is not followed: it may lead to another student's. Raises DiskFull.
         """
         there, copies = folder / PROGRESS_FILE, self.scratch / f"{len(self.students)}-said"
         try:
@@ -126,7 +126,7 @@ class Submissions:
         try:
             copies.mkdir()
         except OSError as error:
-            raise NoRoom.at(copies, error) from error
+            raise DiskFull.at(copies, error) from error
         self._write(copies / PROGRESS_FILE, data)
         return copies
 
@@ -134,7 +134,7 @@ class Submissions:
         try:
             copy.write_bytes(data)
         except OSError as error:
-            raise NoRoom.at(copy, error) from error
+            raise DiskFull.at(copy, error) from error
 
     def close(self) -> None:
         """Remove the copies."""
@@ -164,7 +164,7 @@ def read(
 
     further  whether further exercises that were handed in are graded
     asked    the questions of the lab's page and workbook
-    Raises NoRoom.
+    Raises DiskFull.
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
     report = run_confined(partial(_copy, context.lab, student, submissions, further))
@@ -172,8 +172,8 @@ def read(
     why = None if report.limit is None else BadInput(f"{student.source}: {report.limit}", _HINT)
     found: dict[str, HandedIn] = {}
     for value in report.values:
-        if "no room" in value:
-            raise NoRoom(*value["no room"])
+        if "disk full" in value:
+            raise DiskFull(*value["disk full"])
         if "unreadable" in value:
             why = BadInput(*value["unreadable"])
         elif "said" in value:
@@ -238,8 +238,8 @@ def _copy(lab: Lab, student: Student, submissions: Submissions, further: bool, s
                     send({"exercise": exercise.id, **told})
     except Unreadable as error:
         send({"unreadable": [error.message, error.hint]})
-    except NoRoom as error:
-        send({"no room": [error.message, error.hint]})
+    except DiskFull as error:
+        send({"disk full": [error.message, error.hint]})
 
 
 def _validate_all(context: RunContext, found: dict[str, HandedIn]) -> None:

@@ -202,7 +202,7 @@ def test_a_full_disk_is_not_the_students_fault(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(archives, "_copy", full)
-    with pytest.raises(confined.NoRoom, match="No space left"):
+    with pytest.raises(confined.DiskFull, match="No space left"):
         unpack(make_zip(tmp_path / "a.zip"), tmp_path / "out")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
-from fwlab.grading.confined import ChildReport, NoRoom, run_confined
+from fwlab.grading.confined import ChildReport, DiskFull, run_confined
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import handed_in, unreadable
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -47,8 +47,8 @@ def wait() -> None:
     time.sleep(600)
 
 
-def no_room() -> None:
-    raise NoRoom("/tmp: cannot copy a submission: No space left on device", "free space there, or set TMPDIR")
+def disk_full() -> None:
+    raise DiskFull("/tmp: cannot copy a submission: No space left on device", "free space there, or set TMPDIR")
 
 
 # ---- one child ------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- a class --------------------------------------------------------------------------------------------------
 
 #: What happens where a file of these words is validated, or an archive unpacked that has one in its name.
-COSTLY = {"spin": spin, "hoard": hoard, "bug": lambda: 1 // 0, "full": no_room}
+COSTLY = {"spin": spin, "hoard": hoard, "bug": lambda: 1 // 0, "full": disk_full}
 
 
 def act(text: str) -> None:
@@ -194,7 +194,7 @@ def test_a_continued_grading_remembers_the_limit(grading: FakeGrading, request: 
         ("spin.zip", BadInput, "spin.zip: it takes more than 1 s of CPU time to read"),
         ("hoard.zip", BadInput, "hoard.zip: it takes more than 64 MiB of memory to read"),
         ("bug.zip", CannotMeasure, f"bug.zip: internal error while reading it: {ZERO}"),
-        ("full.zip", NoRoom, "No space left on device"),
+        ("full.zip", DiskFull, "No space left on device"),
     ],
 )
 def test_an_archive_of_a_class_is_unpacked_in_a_child_and_nothing_is_left(
