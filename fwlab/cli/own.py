@@ -24,7 +24,7 @@ from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
 from fwlab.own.page import page
-from fwlab.own.prices import classes, dearer, price, sampled, side_by_side
+from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.stretches import divide
 from fwlab.report.progress import listener
@@ -89,8 +89,8 @@ def price_command(
             reached = reach(bench, known, layout, None, tell)
             prices = price(bench, bare, known, classes(reached), per_instruction, tell)
             division = divide(bench, known, prices, per_instruction, tell)
-            dearest = max(prices, key=lambda one: one.total, default=None)
-            stacks = sampled(bench, bare, dearest, tell) if html is not None and dearest is not None else {}
+            most = next(iter(heaviest(prices)), None)
+            stacks = sampled(bench, bare, most, tell) if html is not None and most is not None else {}
             made = (
                 forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
             )
@@ -107,7 +107,7 @@ def price_command(
     }
     if html is not None:
         words = None if tried is None else [showing.change_in_words(one) for one in tried]
-        of = document["classes"][prices.index(dearest)] if dearest else None
+        of = document["classes"][prices.index(most)] if most else None
         where = showing.division_in_words(division)
         write_atomically(html, page(bench.name, document, where, words, of, stacks))
     if as_json:
