@@ -223,7 +223,7 @@ class Begun(Frozen):
     """What is graded, and by what.
 
     files         SHA-256 of each file of the lab that a measurement or a verdict depends on
-    start_passes  by exercise, the checks that its start passes; none where no measurement of it is published
+    start_passes  by exercise, the checks that its start passes; none where it was never measured
     """
 
     entry: Literal["grading"] = "grading"
@@ -383,7 +383,7 @@ def read_record(folder: Path) -> Record:
     record = Record(entries[0], path)
     for number, entry in enumerate(entries[1:], 2):
         if isinstance(entry, Begun):
-            raise BadInput(f"{path}:{number}: a second grading begins", "use `fwlab grades merge` to join two")
+            raise BadInput(f"{path}:{number}: another grading starts here", "use `fwlab grades merge` to join two")
         record._take(entry)
     record._whole = sum(len(line) + 1 for line in lines)
     return record
