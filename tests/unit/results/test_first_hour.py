@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The steps of a first hour, with programs that do nothing."""
+"""The steps of a first hour, with programs that do nothing, and their table."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.checkout.raw_results import raw_result, write_document
 from fwlab.model.errors import CannotMeasure
 from tools import first_hour
 
@@ -96,3 +98,19 @@ def test_a_step_that_fails_ends_it_and_leaves_no_machine(host: Host) -> None:
     assert "install packages.txt" in host.did
     assert f"build --import {boxes}" in host.did
     assert host.did[-1] == f"vagrant destroy -f {LAB}"
+
+
+def test_the_table_has_the_newest_of_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path)
+    monkeypatch.setattr(first_hour, "find_project", lambda: project)
+    assert "No such run" in first_hour.first_hours()
+    for name, seconds in {"2026-01-01-debian12": 9.0, "2026-01-02-debian12": 7.4, "2026-01-01-image": 2.0}.items():
+        result = {"started": f"{name[:10]}T00:00:00", "load_average": [1, 1, 0.3]}
+        result["steps"] = [{"name": "`vagrant up`", "seconds": seconds}]
+        result |= {"disk_mib": {"cache": 900}} if "debian12" in name else {}
+        raw_result(project, f"first-hour/{name}").parent.mkdir(parents=True, exist_ok=True)
+        write_document(raw_result(project, f"first-hour/{name}"), json.dumps(result))
+    lines = first_hour.first_hours().strip().splitlines()
+    assert lines[0] == "| step, s | debian12, 2026-01-02, load 0.3 | image, 2026-01-01, load 0.3 |"
+    assert lines[2:4] == ["| `vagrant up` | 7 | 2 |", "| together | 7 | 2 |"]
+    assert lines[-1] == "debian12: on the disk afterwards, in MiB: cache 900."
