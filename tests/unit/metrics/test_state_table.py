@@ -213,7 +213,8 @@ def test_the_empty_table_is_filled_again_by_a_flood_as_large(
     throttle = {"classes": {}, "throttle": lambda level: nullcontext(dut.done.append(level))}
     nodes = SimpleNamespace(dut=dut, engine=engine, **throttle)
     spec = MeasurementSpec("x", "x", "x", [], [metric], traffic="flows", load_dependent=limited)
-    known = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric=metric, slowed=3)
+    fields = {"ruleset_hash": "", "metric": metric, "slowed": 3}
+    known = Measured(id="x", title="x", ruleset="x", **fields)
     session = MeasuringSession(nodes)
     assert state_table.refill(session, spec, known) is known, "nothing was tracked at a light load"
     dut.done.clear()
