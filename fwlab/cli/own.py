@@ -2,6 +2,7 @@
 """`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -21,7 +22,7 @@ from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Bench, Start, opened
 from fwlab.own.borders import layout_of
 from fwlab.own.comparing import compare
-from fwlab.own.files import HOW, named, own_files
+from fwlab.own.files import HOW, MAX_RULES, named, own_files, too_many
 from fwlab.own.prices import classes, dearer, price, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.rules import Rules
@@ -35,8 +36,8 @@ Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
-#: Rules of a ruleset. Some nine conversations are drawn for each.
-MAX_RULES = 10_000
+#: Families whose chains packets meet.
+FAMILIES = ("ip", "ip6", "inet", "netdev")
 #: How much dearer NEW may be.
 AT_MOST = "5%"
 
@@ -153,10 +154,27 @@ def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
     try:
         rules = bench.load(files)
     except Refused as error:
-        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
+        said = with_line(_LENGTHY.sub("", error.message.removeprefix(f"{bench.name}: ")), files)
+        raise BadInput(f"{bench.name.split()[0]} {said}", _next_of(said)) from error
     if len(rules.rules) > MAX_RULES:
-        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
-        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
-    if not rules.chains:
+        raise too_many(bench.name, len(rules.rules))
+    if not any(chain.hook and chain.family in FAMILIES for chain in rules.chains.values()):
         raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
     return rules
+
+
+#: How the tools say that a match or a target is not known, by themselves or by the kernel.
+_LACKS = re.compile(
+    r"Couldn't load|missing kernel module|not supported|No chain/target/match|"
+    r"(process rule|failed)[^\n]*(No such file or directory|Protocol not available|Operation not supported)"
+)
+
+#: What iptables says besides.
+_LENGTHY = re.compile(r"\n+Try `[^\n]*|\n(?=\n)|(?<= said: )\S+ v[\d.]+ \(nf_tables\): ")
+
+
+def _next_of(said: str) -> str:
+    """What to do about rules that a tool refuses."""
+    if _LACKS.search(said):
+        return "leave that line out of both files, or ask a kernel that has its module: with or without --here"
+    return "correct the file and try again"

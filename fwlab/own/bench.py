@@ -222,13 +222,20 @@ class Table:
 
 
 class Interface:
-    """One tap: a name that rules know, its number, and its end outside of the namespace."""
+    """One tap: a name that rules know, its number from 1, and its end outside of the namespace."""
 
-    def __init__(self, name: str, number: int) -> None:
-        self.name, self.number = name, number
+    def __init__(self, name: str) -> None:
+        self.number = 0
         self._file = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(self._file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
-        self.mac = b"\x02\0\0\0\0" + bytes([number])
+        try:
+            fcntl.ioctl(self._file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+        except OSError as error:
+            raise Failed(f"no interface of the name {name} can be made: {error.strerror}") from error
+
+    @property
+    def mac(self) -> bytes:
+        """Its address as a sender."""
+        return b"\x02\0\0\0" + self.number.to_bytes(2, "big")
 
     def write(self, data: bytes) -> None:
         os.write(self._file, data)
@@ -260,15 +267,22 @@ class Bench:
         self._interfaces: dict[str, Interface] = {}
         self._files: list[dict[str, str]] = []
         self._ways: tuple[str, str] | None = None
+        self._at_devices = False
         self._loaded = False
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them."""
+        """Load rules: `files` with name, kind and text, which name `devices` that must be there.
+
+        Returns what nft, iptables-save and ipset print of them.
+        """
         self._files = request["files"]
+        for name in request.get("devices", []):
+            self._interfaces[name] = Interface(name)
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
+        self._at_devices = '"hook": "ingress"' in listed
         saved = {kind: call(f"{kind}-nft-save", "-c") for kind in ("iptables", "ip6tables") if self._has(kind)}
         sets = call("ipset", "save") if self._has("ipset") else ""
         texts = call("nft", "-a", "list", "ruleset")
@@ -281,7 +295,8 @@ class Bench:
                 file.write(str(value))
         lines = ["link set lo up"]
         for number, (name, given) in enumerate(request["interfaces"].items(), 1):
-            found = self._interfaces[name] = Interface(name, number)
+            found = self._interfaces[name] = self._interfaces.get(name) or Interface(name)
+            found.number = number
             lines.append(f"link set dev {name} address {found.mac.hex(':')} arp off up")
             lines += [f"addr add {address} dev {name} nodad" for address in given if ":" in address]
             lines += [f"addr add {address} dev {name}" for address in given if ":" not in address]
@@ -329,7 +344,8 @@ class Bench:
         if request["on"]:
             self._mark_ways()
         else:
-            call("nft", "delete", "table", "inet", MARKS)
+            for family in ("inet", "netdev") if self._at_devices else ("inet",):
+                call("nft", "delete", "table", family, MARKS)
             time.sleep(SETTLED_S)
         return {}
 
@@ -360,7 +376,14 @@ class Bench:
         chains += [
             f"chain {hook}_end {{ type filter hook {hook} priority {LAST}; }}" for hook in ("input", "postrouting")
         ]
-        call("nft", "-f", "-", text=f"table inet {MARKS} {{\n" + "\n".join(chains) + "\n}\n")
+        at_devices = [
+            f'chain ingress_{other.number} {{ type filter hook ingress device "{name}" priority {FIRST};'
+            " meta nftrace set 1; }"
+            for name, other in self._interfaces.items()
+        ]
+        tables = {"inet": chains, **({"netdev": at_devices} if self._at_devices else {})}
+        for family, inside in tables.items():
+            call("nft", "-f", "-", text=f"table {family} {MARKS} {{\n" + "\n".join(inside) + "\n}\n")
 
     def _conversation(self, steps: list[dict[str, Any]], ways: dict[tuple[Any, ...], int]) -> list[Any]:
         self._table.empty()

@@ -17,6 +17,7 @@ from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
+from fwlab.own.files import devices, without_hardware
 from fwlab.own.rules import Rules, read
 from fwlab.own.walks import Walk, walk
 
@@ -81,8 +82,8 @@ class Bench:
 
     def load(self, files: Sequence[RulesetFile]) -> Rules:
         """Load the rules. Raises Refused with the tool's own message, CannotMeasure."""
-        given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
-        answer = self._ask("load", LOADING_S, refusable=True, files=given)
+        given = [{"name": file.name, "kind": file.kind, "text": without_hardware(file.text)} for file in files]
+        answer = self._ask("load", LOADING_S, refusable=True, files=given, devices=devices(files))
         self.kernel = answer["kernel"]
         rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
         self._remembers = rules.remembers

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from fwlab.model.errors import BadInput
 from fwlab.own.packets import ACK, ECHO, ICMP, ICMPV6, SYN, TCP, UDP, Packet, is_error
 from fwlab.own.rules import FLAGS, HIGHEST, STATES, Key, Match, Rule, Rules, Span, Way, names_it
 
@@ -29,6 +30,8 @@ MAX_SPANS = 64
 MAX_OTHERS, MAX_PLAIN = 4, 6
 #: Of a limit: largest burst that is tried, further packets behind it, and the longest wait for more (s).
 MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
+#: Interfaces that are made; each has a network behind it.
+MAX_INTERFACES = 500
 #: Steps of a first packet with all that follows.
 WHOLE = 5
 #: Distance within a chain up to which two rules are brought together, pairs that are looked at, and packets from them.
@@ -50,13 +53,19 @@ class Layout:
 
     def gateway(self, name: str, version: int) -> str:
         """The machine's own address there."""
-        number = self.number(name)
-        return f"198.18.{number}.1" if version == 4 else f"2001:2:0:{number:x}::1"
+        return f"{self._network(name)}.1" if version == 4 else f"2001:2:0:{self.number(name):x}::1"
 
     def host(self, name: str, version: int) -> str:
         """A host behind an interface."""
+        return f"{self._network(name)}.10" if version == 4 else f"2001:2:0:{self.number(name):x}::10"
+
+    def broadcast(self, name: str) -> str:
+        """The address of all on the network there."""
+        return f"{self._network(name)}.255"
+
+    def _network(self, name: str) -> str:
         number = self.number(name)
-        return f"198.18.{number}.10" if version == 4 else f"2001:2:0:{number:x}::10"
+        return f"198.{18 + number // 256}.{number % 256}"
 
     def addresses(self) -> dict[str, list[str]]:
         """What a bench prepares: the machine's addresses with their prefixes, by interface."""
@@ -71,6 +80,9 @@ def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
     several = list(several)
     names = list(dict.fromkeys(name for rules in several for name in rules.interfaces()))
     spare = iter(["eth0", "eth1"])
+    if len(names) > MAX_INTERFACES:
+        message = f"the rules name {len(names)} interfaces; at most {MAX_INTERFACES} can be made"
+        raise BadInput(message, "name alike ones by a wildcard")
     while len(names) < 2:
         names += [name for name in [next(spare)] if name not in names]
     addresses = dict.fromkeys(own)
@@ -243,12 +255,12 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
     """Where packets of this hook come from and go to."""
     come = [name for name in layout.interfaces if _fulfils_all("iif", name, matches)]
     leave = [name for name in layout.interfaces if _fulfils_all("oif", name, matches)]
-    if hook in ("prerouting", "forward", "postrouting"):
+    if hook in ("ingress", "prerouting", "forward", "postrouting"):
         pairs = [(one, other) for one in come for other in leave]
         pair = next((pair for pair in pairs if pair[0] != pair[1]), next(iter(pairs), None))
         if pair:
             yield {"iif": pair[0], "oif": pair[1]}
-    if hook in ("input", "prerouting") and come:
+    if hook in ("ingress", "input", "prerouting") and come:
         yield {"iif": come[0], "oif": SELF}
     if hook in ("output", "postrouting") and leave:
         yield {"iif": SELF, "oif": leave[-1]}

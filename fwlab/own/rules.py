@@ -41,6 +41,8 @@ _FLAG = {
 }
 PROTOCOLS = {"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58}
 PROTOCOLS |= {"ipv6-icmp": 58, "sctp": 132, "udplite": 136, "ipcomp": 108, "comp": 108, "ipencap": 4, "ipv6": 41}
+PROTOCOLS |= {"ospf": 89, "ospfigp": 89, "vrrp": 112, "carp": 112, "pim": 103, "eigrp": 88, "l2tp": 115, "ipip": 94}
+PROTOCOLS |= {"egp": 8, "rsvp": 46, "ipv6-route": 43, "ipv6-frag": 44, "ipv6-nonxt": 59, "ipv6-opts": 60, "isis": 124}
 _ICMP = {"echo-reply": 0, "destination-unreachable": 3, "source-quench": 4, "redirect": 5, "echo-request": 8}
 _ICMP |= {"router-advertisement": 9, "router-solicitation": 10, "time-exceeded": 11, "parameter-problem": 12}
 _ICMP |= {
@@ -101,7 +103,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain: its hook if it is a base chain, its policy, and the packets that this decided about."""
+    """A chain: its hook if it is a base chain, its policy, and the packets that this decided about.
+
+    devices  those at which it is, of a chain for what arrives there
+    """
 
     family: str
     table: str
@@ -110,6 +115,12 @@ class Chain:
     kind: str | None = None
     policy: str | None = None
     packets: int | None = None
+    devices: tuple[str, ...] = ()
+
+    @property
+    def way(self) -> tuple[Match, ...]:
+        """What a packet must be to enter a base chain."""
+        return (Match("iif", tuple((name, name) for name in self.devices)),) if self.devices else ()
 
     @property
     def key(self) -> Key:
@@ -119,10 +130,14 @@ class Chain:
 
 @dataclass
 class Rules:
-    """All rules of a ruleset, in the order in which each chain has them."""
+    """All rules of a ruleset, in the order in which each chain has them.
+
+    devices  interfaces at which chains or flow tables are
+    """
 
     chains: dict[tuple[str, str, str], Chain] = field(default_factory=dict)
     rules: dict[Key, Rule] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
 
     @cached_property
     def _by_chain(self) -> dict[tuple[str, str, str], list[Rule]]:
@@ -153,7 +168,7 @@ class Rules:
     def _ways(self) -> dict[tuple[str, str, str], list[Way]]:
         found: dict[tuple[str, str, str], list[Way]] = {}
         waiting: list[tuple[Chain, str, tuple[Match, ...], int]] = []
-        waiting += [(chain, chain.hook, (), 0) for chain in self.chains.values() if chain.hook]
+        waiting += [(chain, chain.hook, chain.way, 0) for chain in self.chains.values() if chain.hook]
         while waiting:
             chain, hook, way, depth = waiting.pop(0)
             known = found.setdefault(chain.key[:3], [])
@@ -185,6 +200,7 @@ class Rules:
             if match.field in ("iif", "oif")
             for name, _ in match.spans
         )
+        found |= dict.fromkeys(self.devices)
         return [name for name in dict.fromkeys(map(concrete, found)) if name not in ("lo", "")]
 
 
@@ -224,7 +240,7 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
     sets   what ipset save prints
     """
     objects = json.loads(listed)["nftables"]
-    found, named, printed = Rules(), {}, _texts(texts)
+    found, named, printed, devices = Rules(), {}, _texts(texts), _devices(texts)
     for entry in objects:
         for kind in ("set", "map"):
             if kind in entry:
@@ -233,7 +249,12 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
         if "chain" in entry:
             one = entry["chain"]
             where = one["family"], one["table"], one["name"]
-            found.chains[where] = Chain(*where, one.get("hook"), one.get("type"), one.get("policy"))
+            at = devices.get(where, ())
+            found.chains[where] = Chain(*where, one.get("hook"), one.get("type"), one.get("policy"), devices=at)
+            found.devices += at
+        elif "flowtable" in entry:
+            given = entry["flowtable"].get("dev", [])
+            found.devices += [given] if isinstance(given, str) else given
     for entry in objects:
         if "rule" in entry:
             one = entry["rule"]
@@ -244,13 +265,28 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
     return found
 
 
+_OPENED = re.compile(r"(table (\S+) (\S+)|chain (\S+)) \{( # handle \d+)?")
+
+
+def _devices(listed: str) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The devices of chains for what arrives there. nft's JSON does not name them."""
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    table, chain = ("", ""), ""
+    for line in map(str.strip, listed.splitlines()):
+        if opened := _OPENED.fullmatch(line):
+            table, chain = ((opened[2], opened[3]), "") if opened[2] else (table, opened[4])
+        elif given := re.match(r"type \S+ hook (?:in|e)gress devices? (?:= )?(\{[^}]*\}|\S+)", line):
+            found[(*table, chain)] = tuple(re.findall(r'[^\s{},"]+', given[1]))
+    return found
+
+
 def _texts(listed: str) -> dict[Key, str]:
     """The text of each rule by its key."""
     found: dict[Key, str] = {}
     table, chain, begun = ("", ""), "", ""
     for line in listed.splitlines():
         bare = line.strip()
-        opened = re.fullmatch(r"(table (\S+) (\S+)|chain (\S+)) \{( # handle \d+)?", bare)
+        opened = _OPENED.fullmatch(bare)
         if opened and opened[2]:
             table = opened[2], opened[3]
         elif opened:
