@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Generate a lab's ranges.yml from its published runs: the medians of the cases that its expectations name."""
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import typer
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
-from fwlab.checkout.raw_results import raw_results
+from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.cli.options import LabName
+from fwlab.judge.checks import judge_exercise
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.labs import load_lab
@@ -21,6 +23,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MeasuredRanges, Median, MetricRanges, Ranges
 from fwlab.model.results import Run
+from fwlab.model.verdict import Outcome
 
 #: Digits of a median that are kept: rounding is far below every tolerance.
 _DIGITS = 6
@@ -46,6 +49,7 @@ def write_ranges(project: Project, lab: Lab) -> Path:
     ranges = Ranges()
     for run, path in sorted(((load_run(path, lab.id), path) for path in paths), key=lambda pair: pair[0].started):
         ranges = renewed(lab.with_ranges(ranges), run, display_path(project, path))
+    ranges = ranges.model_copy(update={"starts": start_passes(project, lab.with_ranges(ranges).whole)})
     return write_atomically(project.labs / lab.id / "ranges.yml", as_yaml(lab, ranges))
 
 
@@ -81,7 +85,34 @@ def as_yaml(lab: Lab, ranges: Ranges) -> str:
         lines.append("hosts:\n")
         for host, measured in ranges.hosts.items():
             lines += [f"  {host}:\n", *_measured_lines(measured, "    ")]
+    if ranges.starts:
+        lines.append("starts:\n")
+        lines += [f"  {exercise}: [{', '.join(checks)}]\n" for exercise, checks in ranges.starts.items()]
     return "".join(lines)
+
+
+def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
+    """By exercise, the checks that its start passes, by the newest published measurement of it.
+
+    One of an older form of the exercise, in which nothing of today's checks fails, says nothing.
+    """
+    found: dict[str, list[str]] = {}
+    for path in reversed(raw_results(project, f"{lab.id}/*")):
+        left = {f"{exercise.id}/start": exercise for exercise in lab.exercises if exercise.id not in found}
+        if not left:
+            break
+        with contextlib.suppress(BadInput, OSError):  # another kind of document
+            text = read_document(path)
+            if not any(f'"{name}"'.encode() in text for name in left):
+                continue
+            run = load_run(path, lab.id)
+            for measured in run.exercises:
+                if (exercise := left.get(measured.ruleset)) is None:
+                    continue
+                verdicts = judge_exercise(exercise, measured, run, METRICS)
+                if any(verdict.outcome is Outcome.FAIL for verdict in verdicts):
+                    found[exercise.id] = [one.check for one in verdicts if one.outcome is Outcome.PASS]
+    return {exercise.id: found[exercise.id] for exercise in lab.exercises if exercise.id in found}
 
 
 def _measured_ranges(lab: Lab, run: Run, source: str, old: MeasuredRanges | None) -> MeasuredRanges:

@@ -43,7 +43,7 @@ from fwlab.grading.record import (
     read_record,
 )
 from fwlab.grading.submissions import Submissions, as_recorded
-from fwlab.grading.works import Work, given, start_passes, unreadable, untouched
+from fwlab.grading.works import Work, given, unreadable, untouched
 from fwlab.judge.checks import judge_exercise, judge_refused
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
@@ -378,7 +378,7 @@ class Engine:
             seed=context.seed,
             files=lab_files(context.project, whole),
             exercises={exercise.id: ExerciseRecord.of(exercise) for exercise in whole.exercises},
-            start_passes=start_passes(context.project, whole) if self.plan.submissions else {},
+            start_passes=whole.ranges.starts,
         )
         setup = Setup(
             lab=lab,

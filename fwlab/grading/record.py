@@ -223,7 +223,7 @@ class Begun(Frozen):
     """What is graded, and by what.
 
     files         SHA-256 of each file of the lab that a measurement or a verdict depends on
-    start_passes  by exercise, the checks that its start passes; none where no measurement of it is published
+    start_passes  by exercise, the checks that its start passes; none where it was never measured
     """
 
     entry: Literal["grading"] = "grading"

@@ -1,28 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The works that a grading covers: a class's submissions, or the lab's own rulesets."""
 
-import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fwlab.checkout.project import Project
-from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.grading import options
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
 from fwlab.grading.grader import Given
 from fwlab.grading.lab_rulesets import FOLDERS, RIGHT, WRONG, Made, load_variants, non_solutions, said, variant_folder
 from fwlab.grading.submissions import HandedIn, Submissions, read
-from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
-from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.measurement import MeasurementSpec
-from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.lab import Exercise, Lab
+from fwlab.model.lab import Exercise
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import rendered
 from fwlab.student.workbook import predictions_of, workbook_of
@@ -209,27 +203,3 @@ def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> b
     except CannotMeasure:  # the copy is gone, and with it the grading
         return False
     return own in ([], said(start))
-
-
-def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
-    """By exercise, the checks that its start passes, by the newest published measurement of it.
-
-    One of an older form of the exercise, in which nothing of today's checks fails, says nothing.
-    """
-    found: dict[str, list[str]] = {}
-    for path in reversed(raw_results(project, f"{lab.id}/*")):
-        left = {f"{exercise.id}/start": exercise for exercise in lab.exercises if exercise.id not in found}
-        if not left:
-            break
-        with contextlib.suppress(BadInput, OSError):  # another kind of document
-            text = read_document(path)
-            if not any(f'"{name}"'.encode() in text for name in left):
-                continue
-            run = load_run(path, lab.id)
-            for measured in run.exercises:
-                if (exercise := left.get(measured.ruleset)) is None:
-                    continue
-                verdicts = judge_exercise(exercise, measured, run, METRICS)
-                if any(verdict.outcome is Outcome.FAIL for verdict in verdicts):
-                    found[exercise.id] = [one.check for one in verdicts if one.outcome is Outcome.PASS]
-    return found

@@ -95,10 +95,12 @@ class Ranges(Strict):
 
     virtual  measured on the virtual testbed: holds on any host
     hosts    measured on the real testbed, by host class
+    starts   by exercise, the checks that its start passes
     """
 
     virtual: MeasuredRanges | None = None
     hosts: dict[str, MeasuredRanges] = {}
+    starts: dict[str, list[str]] = {}
 
     def expectations(self, declared: DeclaredExpectation, cases: list[str]) -> list[Expectation]:
         """The expectation with its ranges; several where their kernel or source differs, none where nothing is known.

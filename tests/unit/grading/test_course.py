@@ -23,7 +23,6 @@ from fwlab.grading.class_files import (
 )
 from fwlab.grading.course import Course, Grade, grade_class, read_course, reject_unknown
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
-from fwlab.grading.works import start_passes
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT
@@ -112,7 +111,7 @@ def test_every_start_was_measured_and_fails() -> None:
     project = find_project(ROOT)
     for name in lab_ids(project):
         lab = load_lab(project, name).whole
-        passed = start_passes(project, lab)
+        passed = lab.ranges.starts
         assert set(passed) == {exercise.id for exercise in lab.exercises if is_measured(project, name)}, name
         for exercise in lab.exercises:
             assert set(passed.get(exercise.id, [])) < {check.id for check in exercise.checks}
