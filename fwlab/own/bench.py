@@ -16,7 +16,8 @@ empty connection table. Its steps are dicts:
     error                an ICMP error about what left in an earlier step, arriving likewise
     wait                 seconds
 
-The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it.
+The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it. What is sent by "lo"
+arrives there.
 
 `price` times single packets; one that the machine sends, with the socket that it is sent through.
 """
@@ -38,7 +39,7 @@ from typing import Any, NamedTuple
 
 from fwlab.own import packets
 
-SELF = "self"
+SELF, LO = "self", "lo"
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 NETLINK_NETFILTER, SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 12, 270, 1, 9
@@ -107,8 +108,11 @@ class Trace:
         self._socket.bind((0, 0))
         self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
 
-    def read(self) -> tuple[list[tuple[Any, ...]], int]:
-        """What the first packet met since the last call, and the mark that it had at the end."""
+    def read(self, *, comes_back: bool = False) -> tuple[list[tuple[Any, ...]], int]:
+        """What the first packet met since the last call, and the mark that it had at the end.
+
+        comes_back  its way goes on where it arrives again, for the kernel as another packet
+        """
         found: list[tuple[Any, ...]] = []
         first, mark = None, 0
         while True:
@@ -124,6 +128,8 @@ class Trace:
                 if kind != TRACE:
                     continue
                 event = Event.of(body)
+                if comes_back and event.packet != first and event.met[1:3] == (MARKS, HOOKS[0]):
+                    first, comes_back = event.packet, False
                 first = event.packet if first is None else first
                 if event.packet == first:
                     mark = event.mark
@@ -209,8 +215,9 @@ class Table:
     @staticmethod
     def _plain(line: str) -> str:
         words = line.split()
-        state = [word for word in words[5:] if not word.startswith(("use=", "packets=", "bytes=", "secctx="))]
-        return " ".join([words[0], words[2], *state])
+        lasts = words[4].isdigit()  # not of a connection that a flow table has
+        state = [word for word in words[4 + lasts :] if not word.startswith(("use=", "packets=", "bytes=", "secctx="))]
+        return " ".join([words[0], words[2], *([f"{_rounded(int(words[4]))} s"] if lasts else []), *state])
 
     def empty(self) -> None:
         """Delete all entries."""
@@ -219,6 +226,12 @@ class Table:
             code = struct.unpack_from("=i", body)[0]
             if kind == 2 and code not in (0, -errno.ENOENT):
                 raise Failed(f"the connection table cannot be emptied: {os.strerror(-code)}")
+
+
+def _rounded(seconds: int) -> int:
+    """Up, so that a moment makes no difference."""
+    step = 10 if seconds < 1000 else 10 ** (len(str(seconds)) - 2)
+    return -(-seconds // step) * step
 
 
 class Interface:
@@ -268,6 +281,7 @@ class Bench:
         self._files: list[dict[str, str]] = []
         self._ways: tuple[str, str] | None = None
         self._at_devices = False
+        self._broadcasts: set[str] = set()
         self._loaded = False
 
     # ---- requests -----------------------------------------------------------------------------------------------
@@ -289,7 +303,10 @@ class Bench:
         return {"nft": listed, "texts": texts, "saved": saved, "sets": sets, "kernel": os.uname().release}
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace."""
+        """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace.
+
+        The machine joins multicast `groups`.
+        """
         for setting, value in SETTINGS.items():
             with contextlib.suppress(FileNotFoundError), open("/proc/sys/" + setting.replace(".", "/"), "w") as file:
                 file.write(str(value))
@@ -297,6 +314,7 @@ class Bench:
         for number, (name, given) in enumerate(request["interfaces"].items(), 1):
             found = self._interfaces[name] = self._interfaces.get(name) or Interface(name)
             found.number = number
+            self._broadcasts |= {one.rsplit(".", 1)[0] + ".255" for one in given if ":" not in one}
             lines.append(f"link set dev {name} address {found.mac.hex(':')} arp off up")
             lines += [f"addr add {address} dev {name} nodad" for address in given if ":" in address]
             lines += [f"addr add {address} dev {name}" for address in given if ":" not in address]
@@ -305,6 +323,7 @@ class Bench:
         lines += [f"addr add {address} dev lo" for address in request.get("own", [])]
         for family in ("-4", "-6"):
             call("ip", family, "-batch", "-", text="".join(f"{line}\n" for line in _of_family(lines, family)))
+        self._groups = [_member(group, name) for group in request.get("groups", []) for name in self._interfaces]
         self._trace, self._table = Trace(), Table()
         self._mark_ways()
         return {}
@@ -399,11 +418,11 @@ class Bench:
                 continue
             iface, packet = arriving
             self._drain()
-            if iface == SELF:
+            if iface in (SELF, LO):
                 self._send(packet)
             else:
-                self._interfaces[iface].write(packets.frame(packet, self._interfaces[iface].mac))
-            met, mark = self._trace.read()
+                self._interfaces[iface].write(packets.frame(packet, self._receiver(iface, packet)))
+            met, mark = self._trace.read(comes_back=iface == LO)
             left = [[name, one] for name, other in self._interfaces.items() for one in other.read()]
             found.append([ways.setdefault(tuple(met), len(ways)), left, mark])
         return [found, self._table.entries()]
@@ -432,12 +451,12 @@ class Bench:
             return None
         iface, packet = arriving
         self._discard()
-        if iface == SELF:
+        if iface in (SELF, LO):
             begun = time.perf_counter_ns()
             self._send(packet)
             took = time.perf_counter_ns() - begun
         else:
-            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac)
+            write, data = self._interfaces[iface].write, packets.frame(packet, self._receiver(iface, packet))
             begun = time.perf_counter_ns()
             write(data)
             took = time.perf_counter_ns() - begun
@@ -486,6 +505,15 @@ class Bench:
             with contextlib.suppress(PermissionError, OSError):  # a rule may refuse it, or no route leads there
                 raw.sendto(packets.ip_packet(packet), (packet["dst"], 0))
 
+    def _receiver(self, iface: str, packet: packets.Packet) -> bytes:
+        """The Ethernet address that a packet has which arrives at this interface."""
+        destination = packet["dst"]
+        if destination == "255.255.255.255" or destination in self._broadcasts:
+            return b"\xff" * 6
+        if destination.startswith("ff") or (packet["version"] == 4 and 224 <= int(destination.split(".")[0]) < 240):
+            return packets.group_mac(destination)
+        return self._interfaces[iface].mac
+
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
         self._discard()
@@ -503,6 +531,19 @@ _LOADED = {
     "ip6tables": ("ip6tables-nft-restore", "--counters"),
     "nft": ("nft", "-f", "-"),
 }
+
+
+def _member(group: str, iface: str) -> socket.socket:
+    """A socket by which the machine is a member of a multicast group."""
+    if ":" in group:
+        member = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        found = socket.inet_pton(socket.AF_INET6, group) + struct.pack("=I", socket.if_nametoindex(iface))
+        member.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, found)
+        return member
+    member = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    found = socket.inet_aton(group) + struct.pack("=4xi", socket.if_nametoindex(iface))
+    member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, found)
+    return member
 
 
 def _of_family(lines: Iterable[str], family: str) -> Iterator[str]:

@@ -91,7 +91,7 @@ class Bench:
 
     def prepare(self, layout: Layout) -> None:
         """Make the interfaces. Raises CannotMeasure."""
-        self._ask("prepare", LOADING_S, interfaces=layout.addresses(), own=list(layout.own))
+        self._ask("prepare", LOADING_S, interfaces=layout.addresses(), own=list(layout.own), groups=list(layout.groups))
 
     def play(self, conversations: Sequence[list[Step]], *, fresh: bool = False) -> Iterator[Played]:
         """Play conversations. fresh: load the rules again before each, so that no limit remembers another."""

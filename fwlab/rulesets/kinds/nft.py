@@ -162,8 +162,8 @@ def validate(lines: list[str], *, devices: bool = True) -> Faults:
         for token in tokens(text):
             if token.is_mark(*NFT_REFUSED):
                 yield _line(text, token.at), NFT_REFUSED[token.text], f"remove {token.text}"
-    looked_for = (Sizes, *([Devices] if devices else []), Names, Chains)
-    readers: list[Reader] = [reader() for reader in looked_for if reader.concerned(text)]
+    every: list[Reader] = [Sizes(), *([Devices()] if devices else []), Names(), Chains()]
+    readers = [one for one in every if one.concerned(text)]
     for token in read(text) if readers else ():
         for reader in readers:
             reader.take(token)
