@@ -128,7 +128,7 @@ def in_the_image(podman: list[str], image: str, lab: str, log: Path, emit: Calla
     _run([*podman, *alone, image, "sh", "-c", script.replace("LAB", lab)], log, {}, Path.cwd())
     marks = [float(line[len(MARK) :]) for line in log.read_text().splitlines() if line.startswith(MARK)]
     if len(marks) != len(names) + 1:
-        raise CannotMeasure(f"{image}: only {len(marks)} steps were begun", f"read {log}")
+        raise CannotMeasure(f"{image}: only {len(marks)} steps started", f"read {log}")
     times = [began, *marks]
     steps = [
         {"name": name, "seconds": round(end - start, 1)}

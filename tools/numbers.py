@@ -78,7 +78,7 @@ class Numbers:
         """Per cent of the time that the DUT is busy when this multiple of FRMOL is offered."""
         share = self._offered(case, times).busy_share
         if share is None:
-            raise ValueError(f"nobody looked at how busy the DUT was: {case}")
+            raise ValueError(f"{case}: the run does not record how busy the DUT was")
         return 100 * share
 
     def mbit(self, case: str, size: int) -> float:
@@ -162,7 +162,7 @@ class Numbers:
         return sum(trial.offered[name] for trial in play.trials for name in classes) / seconds
 
     def own_pass(self, case: str, own: str, forged: str, sources: int, tokens: float) -> float:
-        """Computed: per cent of the sources' own packets that pass a bucket of so many tokens a second for each source.
+        """Computed: per cent of the sources' own packets that pass a token bucket of this rate for each source.
 
         Packets forged in their names come at equal distances and take tokens, too.
         """

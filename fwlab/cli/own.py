@@ -16,7 +16,7 @@ from fwlab.dut.agent_client import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Refused
-from fwlab.model.events import Listener, StepStarted
+from fwlab.model.events import EventSink, StepStarted
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Bench, Start, opened
@@ -123,14 +123,14 @@ def compare_command(
 
 
 @contextlib.contextmanager
-def _telling(verbose: bool) -> Iterator[tuple[Listener, Callable[[str], None]]]:
+def _telling(verbose: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
     """Who is told of events, and of steps by their words."""
     with listener(Console(stderr=True), verbose=verbose) as tell:
         yield tell, lambda step: tell(StepStarted(step))
 
 
 @contextlib.contextmanager
-def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: Listener) -> Iterator[Kernel]:
+def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: EventSink) -> Iterator[Kernel]:
     """The kernel that is asked."""
     if here:
         yield Kernel(bench_client.here, None)

@@ -182,7 +182,7 @@ module FirewallLab
       @env.ui.warn(warning) if warning && fwlab_command == "up"
       names = Array(names).flat_map { |name| expand(name.to_s) }
       names = plan.made(@env.local_data_path) if names.empty? && ENDING.include?(fwlab_command)
-      refuse_while_measured(plan, names) if ENDING.include?(fwlab_command)
+      reject_while_measured(plan, names) if ENDING.include?(fwlab_command)
       if %w[up reload].include?(fwlab_command)
         plan.prepare(names & plan.machines.keys, restart: fwlab_command == "reload")
       end
@@ -192,7 +192,7 @@ module FirewallLab
 
     private
 
-    def refuse_while_measured(plan, names)
+    def reject_while_measured(plan, names)
       return if (@argv & %w[-f --force]).any? || self.class.name.end_with?("::List")
 
       chosen = names.empty? ? plan.machines : plan.machines.slice(*names)

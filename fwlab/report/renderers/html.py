@@ -172,6 +172,6 @@ def _raw(measured: Measured) -> dict[str, str]:
         "busy": formatting.percent(busy),
         "loads": " ".join(formatting.digits(seconds) for seconds in measured.loads),
         "generator": formatting.quantity(rate, METRICS[MAIN_METRIC]) if rate else "",
-        "slowed": str(measured.slowed),
+        "throttle_level": str(measured.throttle_level),
         "took": f"{measured.wall_s:.0f} s",
     }
