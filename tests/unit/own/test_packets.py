@@ -48,16 +48,16 @@ def test_scapy_computes_the_same_bytes(packet: dict) -> None:
 
 @pytest.mark.parametrize("address", [V4, V6])
 def test_two_fragments_are_one_packet(address: dict) -> None:
-    from scapy.layers.inet import IP, UDP
+    from scapy.layers import inet
     from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 
     whole = {**address, "proto": UDP, **PORTS, "length": 40}
     first, last = (packets.ip_packet({**whole, "part": part}) for part in (0, 1))
     carried = b"".join(
-        bytes((IP(one) if address is V4 else IPv6(one)[IPv6ExtHdrFragment]).payload) for one in (first, last)
+        bytes((inet.IP(one) if address is V4 else IPv6(one)[IPv6ExtHdrFragment]).payload) for one in (first, last)
     )
     assert carried == packets.ip_packet(whole)[-48:]
-    assert UDP(carried).len == 48
+    assert inet.UDP(carried).len == 48
     found = [packets.parse(one) for one in (first, last)]
     assert [(one["more"], one["offset"], one.get("dport")) for one in found] == [(1, 0, 80), (0, 4, None)]
 
