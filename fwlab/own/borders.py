@@ -96,6 +96,11 @@ class Layout:
         number = self.number(name)
         return f"198.{18 + number // 256}.{number % 256}"
 
+    def words(self) -> str:
+        """What the machine was given, on one line."""
+        own = f"; its own addresses: {', '.join((*self.own, *self.groups))}" if self.own or self.groups else ""
+        return f"interfaces: {', '.join(self.interfaces)}{own}"
+
     def addresses(self) -> dict[str, list[str]]:
         """What a bench prepares: the machine's addresses with their prefixes, by interface."""
         return {

@@ -7,12 +7,13 @@ to the plainest conversation about which the same two rules decide differently.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fwlab.own.bench_client import Bench, Played
-from fwlab.own.borders import DPORT, SELF, SPORT, Drawn, Layout, Step, layout_of, together
+from fwlab.own.borders import DPORT, SELF, SPORT, Drawn, Layout, Step, together
+from fwlab.own.captures import Capture
 from fwlab.own.reach import Reached, reach
 from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk
@@ -62,13 +63,26 @@ class Comparison:
 
 
 def compare(
-    old: Bench, new: Bench, rules: tuple[Rules, Rules], own: Sequence[str], seed: int, tell: Callable[[str], None]
+    old: Bench,
+    new: Bench,
+    rules: tuple[Rules, Rules],
+    layout: Layout,
+    seed: int,
+    tell: Callable[[str], None],
+    capture: Capture | None = None,
+    *,
+    only_captured: bool = False,
 ) -> Comparison:
-    """Play packets from both rulesets' borders through both, whose rules are loaded."""
-    layout = layout_of(rules, own)
+    """Play packets from both rulesets' borders through both, whose rules are loaded.
+
+    capture  whose conversations are played, too, or alone
+    """
     old.prepare(layout)
     new.prepare(layout)
-    sides = [reach(bench, one, layout, seed, tell) for bench, one in zip((old, new), rules, strict=True)]
+    sides = [
+        reach(bench, one, layout, seed, tell, capture, only_captured=only_captured)
+        for bench, one in zip((old, new), rules, strict=True)
+    ]
     first, second = _each_on_both(old, new, sides, tell)
     pairs = list(zip(first.drawn, first.played, second.played, strict=True))
     found = Comparison(first, second, len(pairs), first.packets, old.kernel)

@@ -8,6 +8,7 @@ from itertools import islice
 
 from fwlab.own.bench_client import Bench, Played
 from fwlab.own.borders import Drawn, Layout, beyond, draw, redraw, together
+from fwlab.own.captures import Capture
 from fwlab.own.rules import Key, Match, Rule, Rules
 
 #: Times that packets are drawn once more for rules that none has reached, for how many ways that earlier ones took, and
@@ -61,12 +62,27 @@ class Reached:
         return found
 
 
-def reach(bench: Bench, rules: Rules, layout: Layout, seed: int | None, tell: Callable[[str], None]) -> Reached:
+def reach(
+    bench: Bench,
+    rules: Rules,
+    layout: Layout,
+    seed: int | None,
+    tell: Callable[[str], None],
+    capture: Capture | None = None,
+    *,
+    only_captured: bool = False,
+) -> Reached:
     """Draw packets for all rules and play them; then again for those that none reached, past what decided instead.
 
-    seed  as `draw` takes it
+    seed     as `draw` takes it
+    capture  whose conversations are played, too, or alone
     """
     found = Reached(rules, layout)
+    if capture is not None:
+        tell(f"{bench.name}: playing {len(capture.drawn)} conversations of the capture")
+        _add(bench, found, capture.drawn, set())
+    if only_captured:
+        return found
     drawn = draw(rules, layout, seed)
     tell(f"{bench.name}: playing {len(drawn)} conversations for {len(rules.rules)} rules")
     found.add(drawn, list(bench.play([one.steps for one in drawn])))

@@ -35,7 +35,7 @@ TEN = ("ip saddr 10.0.0.0/8 drop", network(10, 8))
 
 def compared(old: Rules, new: Rules, **given: bool) -> Comparison:
     benches = ModelBench("OLD", old), ModelBench("NEW", new, **given)
-    return compare(*benches, (old, new), (), 1, lambda _: None)
+    return compare(*benches, (old, new), layout_of((old, new)), 1, lambda _: None)
 
 
 @pytest.mark.parametrize(("low", "high"), [(80, 89), (80, 91), (79, 90), (81, 90)])
