@@ -146,7 +146,7 @@ def first_difference(
             for name in dict.fromkeys([*one, *other])
             if one.get(name) != other.get(name) and name not in ignored.get(place, ())
         }
-        if _same_end(changed):
+        if _same_end(changed) or _kept_together(steps[place], changed):
             changed = {}
         if changed:
             return Difference(steps, place, changed, old, new)
@@ -160,6 +160,14 @@ def first_difference(
 def _same_end(changed: dict[str, tuple[Any, Any]]) -> bool:
     """Whether the packet vanished on both sides, with no rule asked on one of them."""
     return set(changed) == {"fate"} and set(changed["fate"]) == {"gone", "dropped"}
+
+
+def _kept_together(step: Step, changed: dict[str, tuple[Any, Any]]) -> bool:
+    """Whether only one side put fragments together, as connection tracking does, and so kept the first for a while."""
+    part = step.get("packet", {}).get("part")
+    if part == 0:
+        return "gone" in changed.get("fate", ())
+    return part == 1 and not set(changed) & {"fate", "packet left by"}
 
 
 class _Judge:

@@ -181,6 +181,18 @@ def test_a_packet_that_vanishes_anyway_is_no_difference() -> None:
     assert found.changed["packet left by"] == (None, "b")
 
 
+def test_fragments_that_one_side_puts_together_are_no_difference() -> None:
+    first, last = ({"iface": "a", "out": "b", "packet": {"part": part}} for part in (0, 1))
+    part, whole = (("b", {"length": length}) for length in (8, 40))
+    apart = [Walk(FORWARDED, None, (), (part,)), Walk(FORWARDED, None, (), (part,))]
+    together = [Walk(GONE, None, (), ()), Walk(FORWARDED, None, (), (whole,))]
+    assert first_difference([first, last], (apart, []), (together, []), {}) is None
+    dropped = [together[0], Walk(DROPPED, None, (), ())]
+    found = first_difference([first, last], (apart, []), (dropped, []), {})
+    assert found is not None
+    assert found.place == 1
+
+
 def test_entries_of_the_connection_table_count_unless_they_differ_by_themselves() -> None:
     steps = [{"iface": "a", "out": "b", "packet": {}}]
     one = Walk(FORWARDED, None, (), ())
