@@ -197,7 +197,8 @@ class Table:
                 lines = file.read().splitlines()
         except OSError:
             return []
-        return sorted(self._plain(line) for line in lines)
+        # Membership of groups is told in the machine's own time.
+        return sorted(self._plain(line) for line in lines if line.split()[3] != str(IGMP))
 
     @staticmethod
     def _plain(line: str) -> str:

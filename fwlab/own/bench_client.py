@@ -169,7 +169,8 @@ def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
         rules = bench.load(files)
     except Refused as error:
         said = with_line(_LENGTHY.sub("", error.message.removeprefix(f"{bench.name}: ")), files)
-        raise BadInput(f"{bench.name.split()[0]} {said}", _next_of(said)) from error
+        side = bench.name[:4] if bench.name.startswith(("OLD ", "NEW ")) else ""
+        raise BadInput(f"{side}{said}", _next_of(said)) from error
     if len(rules.rules) > MAX_RULES:
         raise too_many(bench.name, len(rules.rules))
     if not any(chain.hook and chain.family in FAMILIES for chain in rules.chains.values()):

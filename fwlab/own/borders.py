@@ -201,6 +201,9 @@ def _to_many(layout: Layout) -> Iterator[Drawn]:
             for proto in (TCP, UDP, ICMP):
                 to_all = {**point, "proto": proto, "daddr": int(ipaddress.ip_address(address))}
                 yield Drawn(conversation(_filled(to_all, layout)))
+        for proto in (UDP, ICMPV6):
+            to_all = {**point, "version": 6, "proto": proto, "daddr": int(ipaddress.ip_address("ff02::1"))}
+            yield Drawn(conversation(_filled(to_all, layout)))
         asking = {**point, "proto": UDP, "saddr": 0, "daddr": highest("daddr", 4), "sport": 68, "dport": 67}
         yield Drawn(conversation(_filled(asking, layout)))
 

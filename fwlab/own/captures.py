@@ -109,11 +109,13 @@ def _named(several: Sequence[Rules]) -> Iterator[tuple[Network, str]]:
 class Capture:
     """What is played of a capture.
 
+    way      where its addresses were taken to be
     drawn    its conversations
     weights  of each, by its identity, how many of the capture's packets each step stands for
     read     packets that were read; left_out: those that are not played, each with the reason
     """
 
+    way: str
     drawn: list[Drawn] = field(default_factory=list)
     weights: dict[str, list[int]] = field(default_factory=dict)
     read: int = 0
@@ -122,7 +124,7 @@ class Capture:
     def words(self) -> str:
         """How much of it is played."""
         left = "".join(f"; left out: {count:,} {why}" for why, count in self.left_out.most_common())
-        return f"capture: {self.read:,} packets, {len(self.drawn):,} different conversations{left}"
+        return f"capture: {self.read:,} packets, {len(self.drawn):,} different conversations{left}; {self.way}"
 
     def by_decider(self, drawn: Sequence[Drawn], played: Sequence[Any]) -> Counter[Key]:
         """How many of the capture's packets each rule or policy decides about."""
@@ -136,7 +138,7 @@ class Capture:
 
 def captured(path: Path, way: Routes) -> Capture:
     """The conversations of a file. Raises BadInput."""
-    found = Capture()
+    found = Capture(way.words())
     flows: dict[Flow, _Conversation] = {}
     for data, kind in _records(path):
         found.read += 1

@@ -50,6 +50,7 @@ def test_connections_that_differ_in_the_clients_port_alone_are_played_once(tmp_p
     assert third["packet"]["flags"] == 16
     assert (fourth["reply"], fourth["flags"], fourth["changed"]["length"]) == (2, 16, 100)
     assert "seq" not in first["packet"]
+    assert found.words().startswith("capture: 16 packets, 1 different conversations; 192.168.0.0/16 at lan;")
 
 
 def test_a_connection_that_was_there_before_is_opened_by_packets_without_weight(tmp_path: Path) -> None:
