@@ -91,7 +91,7 @@ class World:
         return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
 
 
-FIELDS = {"traffic": "beside", "victim_class": "legitimate", "offered": 2.0, "baseline": "raw-drop"}
+FIELDS = {"traffic": "beside", "victim_class": "legitimate", "total_load": 2.0, "baseline": "raw-drop"}
 TASK = MeasurementSpec("alive", "Alive", "drop", [], ["survival"], **FIELDS)
 
 
