@@ -19,7 +19,7 @@ from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 from tests.fakes.factories import a_lab, measured, testbed
 
-#: One packet in so many belongs to the victim class. The rest is attack.
+#: One packet in this many belongs to the victim class. The rest is attack.
 ONE_IN = 10
 #: Packets that the baseline forwards per busy second, on the DUT's own clock and on the reference CPU.
 UNIT, SHOWN = 30_000, 120_000
