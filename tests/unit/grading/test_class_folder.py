@@ -126,9 +126,7 @@ def test_odd_entries_cost_their_own_student_at_most(folder: Path, submissions: S
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_file_in_place_of_an_exercise_is_named(
-    folder: Path, read: Read, file: str, why: str, packed: bool
-) -> None:
+def test_a_file_in_place_of_an_exercise_is_named(folder: Path, read: Read, file: str, why: str, packed: bool) -> None:
     make_zip(folder / "ada.zip", {file: RULES}) if packed else put(folder / "ada", {file: RULES})
     assert read() == {"ada": f"nothing handed in: there is no ada/ex1-block{why}"}
 
