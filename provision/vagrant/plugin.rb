@@ -32,7 +32,7 @@ module FirewallLab
   # Vagrant and its libvirt provider as they were tried together. Hooks name classes of the provider, so another one may
   # differ; the oldest is what they need.
   module Versions
-    TRIED = { "2.3.4" => "0.11.2" }.freeze
+    TRIED = { "2.3.4" => "0.11.2", "2.3.8.dev" => "0.12.2" }.freeze
     OLDEST_PROVIDER = "0.11.2"
 
     # The provider's version. Raises Problem if it is missing.
