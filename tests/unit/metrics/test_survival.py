@@ -210,7 +210,7 @@ def test_in_the_duts_own_time_the_multiple_is_played_until_enough_of_the_class_c
         return PacedPlay(load=load.pps, tick_s=0.001, **counts, trials=[trial], problems=["late"])
 
     monkeypatch.setattr(survival, "play_paced", play)
-    session, task = MeasuringSession(World().nodes()), dataclasses.replace(TASK, offered=offered)
+    session, task = MeasuringSession(World().nodes()), dataclasses.replace(TASK, total_load=offered)
     assert "capacity of raw-drop" in survival.survive_paced(session, task, found()).problems[0]
     session.keep(BASE)
     result = survival.survive_paced(session, task, found())
