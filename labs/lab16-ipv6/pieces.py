@@ -24,8 +24,8 @@ ONE = 100
 OPEN, TURNS = 5000, 4000
 #: The table of frames holds this many datagrams for each percent.
 FOR_EACH_PERCENT = 600
-#: Bytes of the UDP datagram that is cut, a multiple of eight for each number of fragments.
-DATAGRAM = 1152
+#: Bytes of the UDP datagram that is cut, a multiple of eight for each number of fragments; and bytes of a whole one.
+DATAGRAM, WHOLE = 1152, 576
 UDP_PROTOCOL = 17
 
 
@@ -33,11 +33,12 @@ class Pieces:
     """Continuous streams; their shares are in percent of all frames."""
 
     def get_streams(
-        self, direction=0, version=6, whole=0, pieces=100, cut=2, overlap=0, closed=0, orphans=0, flows=TURNS, draw=1,
-        **kwargs,
+        self, direction=0, version=6, whole=0, pieces=100, cut=2, overlap=0, closed=0, orphans=0, first=0,
+        flows=TURNS, draw=1, **kwargs,
     ):  # fmt: skip
         """Datagrams to the open port: whole, and in `cut` fragments.
 
+        first    in place of `cut`, the bytes of the first of two fragments, which WHOLE bytes follow
         flows    hosts of each kind, which send one datagram each in turn
         overlap  1: the last fragment begins eight bytes too early
         closed   whole datagrams to other ports
@@ -51,23 +52,23 @@ class Pieces:
         kinds = [hosts[n * TURNS : n * TURNS + flows] for n in range(4)]
         streams = []
         if whole:
-            streams.append(stream(chance, "whole", whole, version, kinds[0], DATAGRAM // 2))
+            streams.append(stream(chance, "whole", whole, version, kinds[0], WHOLE))
         if pieces and cut == 1:
             streams.append(stream(chance, "pieces", pieces, version, kinds[1], DATAGRAM))
         elif pieces:
             numbers = [1 + int(0xFFFE * chance.random()) for _ in range(flows)]
-            size = DATAGRAM // cut
-            for n in range(cut):
-                begin = n * size - 8 * (overlap and n == cut - 1)
-                more, name = n < cut - 1, f"pieces {n + 1}"
-                part = begin, size, more, numbers
-                streams.append(stream(chance, name, pieces / cut, version, kinds[1], size, part))
+            sizes = [first, WHOLE] if first else [DATAGRAM // cut] * cut
+            for n, size in enumerate(sizes):
+                begin = sum(sizes[:n]) - 8 * (overlap and n == len(sizes) - 1)
+                part = begin, size, n < len(sizes) - 1, numbers, sum(sizes)
+                streams.append(stream(chance, f"pieces {n + 1}", pieces / len(sizes), version, kinds[1], part=part))
         if closed:
-            streams.append(stream(chance, "closed 1", closed, version, kinds[2], DATAGRAM // 2, open_port=False))
+            streams.append(stream(chance, "closed 1", closed, version, kinds[2], WHOLE, open_port=False))
         if orphans:
             few = kinds[3][: int(FOR_EACH_PERCENT * orphans)]
-            part = 0, DATAGRAM // 2, True, [1 + int(0xFFFE * chance.random()) for _ in few]
-            streams.append(stream(chance, "closed 2", orphans, version, few, DATAGRAM // 2, part, open_port=False))
+            size = first or DATAGRAM // 2
+            part = 0, size, True, [1 + int(0xFFFE * chance.random()) for _ in few], size + WHOLE
+            streams.append(stream(chance, "closed 2", orphans, version, few, part=part, open_port=False))
         return streams
 
 
@@ -76,14 +77,14 @@ def shuffled(chance, values):
     return [value for _, value in sorted((chance.random(), value) for value in values)]
 
 
-def stream(chance, name, share, version, hosts, size, part=None, open_port=True):
+def stream(chance, name, share, version, hosts, size=0, part=None, open_port=True):
     """A continuous stream of datagrams from these hosts, each of `size` bytes of UDP, or this part of datagrams.
 
-    part  where it begins, its bytes, whether more follow, and the datagrams' identifications
+    part  where it begins, its bytes, whether more follow, the datagrams' identifications, and all bytes of a datagram
     """
-    begin, size, more, numbers = part or (0, size, False, [])
+    begin, size, more, numbers, whole = part or (0, size, False, [], size)
     # No UDP checksum: it would have to follow the source address.
-    udp = bytes(UDP(sport=1025, dport=OPEN, len=DATAGRAM if part else size, chksum=0))
+    udp = bytes(UDP(sport=1025, dport=OPEN, len=whole, chksum=0))
     payload = udp.ljust(size, b"\0") if begin == 0 else bytes(size)
     if version == 6:
         network = IPv6(src="2001:2:0:1200::1", dst="2001:2:0:1302::1", nh=UDP_PROTOCOL)
@@ -121,7 +122,7 @@ def stream(chance, name, share, version, hosts, size, part=None, open_port=True)
     if version == 4:
         vm.append(STLVmFixIpv4(offset="IP"))
     # In microseconds: the fragments of a datagram follow one another, the first one first.
-    after = begin / DATAGRAM
+    after = begin / whole
     packet = STLPktBuilder(pkt=packet, vm=STLScVmRaw(vm))
     return STLStream(name=name, packet=packet, isg=after, mode=STLTXCont(pps=share * ONE))
 
