@@ -32,11 +32,9 @@ COMMANDS = {
     "first-hour/*": "python -m tools first-hour LAB FOLDER",
     "fuzz/*": "python -m tests.fuzz PARSER --count 1000000 --output FILE",
     "grading/*-class-of-30*": "python -m tests.live.known_class run FOLDER OUT.json.gz",
-    "grading/*-class-of-five": "python -m tests.live.class_of_five run FOLDER OUT.json.gz",
     "grading/*-engine-cost": "python -m tests.bench.engine_cost OUT.json.gz",
     "grading/*-equal-marks*": "python -m tests.live.equal_marks FOLDER OUT.json.gz",
     "grading/*-two-hosts*": "python -m tests.live.class_on_two_hosts FOLDER OUT.json.gz",
-    "grading/*-individual-tasks": "python -m tests.live.individual_tasks run FOLDER OUT.json.gz",
     "lab02-conntrack/*-loadings": "fwlab run LAB [CASE...], once for each loading",
     "lab03-ipset/*-ten-restores": "fwlab run LAB raw-drop, ten times on a restored DUT",
     "lab*/*-repeatability": "python -m tools repeatability LAB",
@@ -45,6 +43,7 @@ COMMANDS = {
     "model/*-pages": "by hand: counted from `info tlb` of QEMU's monitor",
     "own/*-prices": "python -m tests.live.own_figures MACHINES OUT.json.gz PART...",
     "nested-host/*": "make nested-host LINKS=...",
+    "tests/*-mutation": "python -m tools.mutants OUT.json.gz PACKAGE...",
 }
 #: What reads files by a pattern instead of naming them.
 READERS = {
@@ -58,6 +57,7 @@ READERS = {
     "lab*/*-profile": "tools/pictures.py",
     "lab*/*-repeatability": "tools/repeatability.py",
     "lab*/*-waits": "tools/grading_tables.py",
+    "tests/*-mutation": "tools/mutants.py",
 }
 #: What judges the newest grading of every ruleset, and what shows the newest counts of every modelled case.
 GRADED, MODELLED = "tests/unit/results/test_graded_rulesets.py", "tools/core_ratios.py"
