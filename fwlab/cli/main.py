@@ -41,16 +41,15 @@ from fwlab.cli.options import (
     TestbedName,
     Trials,
     Verbose,
-    run_context,
     with_playable_traffic,
 )
 from fwlab.cli.output import plain
 from fwlab.cli.own import compare_command, price_command
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.student import task_command
-from fwlab.cli.tries import read_predictions
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
+from fwlab.measure.context import run_context
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (
@@ -71,6 +70,7 @@ from fwlab.report.model import ReportModel, build_model
 from fwlab.report.progress import listener
 from fwlab.report.renderers.terminal import show
 from fwlab.report.report_rows import Row, overall_outcome
+from fwlab.student.predictions import read_predictions
 
 app = typer.Typer(
     help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",

@@ -9,10 +9,11 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
+from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number
 from fwlab.cli.output import plain, print_json
 from fwlab.dut.agent_client import with_line
 from fwlab.host.ssh import Ssh
+from fwlab.measure.context import run_context
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Refused
 from fwlab.model.events import Listener, StepStarted
