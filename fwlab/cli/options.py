@@ -81,6 +81,9 @@ CaseNames = Annotated[
 ]
 PartName = Annotated[str | None, typer.Option("--part", metavar="PART", help="The cases of one part of the lab.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Events = Annotated[
+    bool, typer.Option("--events", help="Print what happens, as it does, as one JSON document a line, and no table.")
+]
 Trials = Annotated[
     int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5; at least 6 on the real testbed).")
 ]
