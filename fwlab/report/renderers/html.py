@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fwlab.judge.clocks import clock_of
@@ -25,7 +25,7 @@ from fwlab.report.report_rows import Row, fidelity
 
 #: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
 MIN_SHOWN = 0.005
-TEMPLATE = Path(__file__).with_name("page.html.j2")
+TEMPLATES = Path(__file__).parent
 
 
 def page(model: ReportModel) -> str:
@@ -34,7 +34,7 @@ def page(model: ReportModel) -> str:
 
     lab, run = model.lab, model.run
     plotted = [METRICS[name] for name in model.curves]
-    return _template().render(
+    return _template("page.html.j2").render(
         lab=lab,
         run=run,
         cases=model.cases,
@@ -64,17 +64,24 @@ def page(model: ReportModel) -> str:
 RENDERER = Renderer("html", "report.html", page)
 
 
+def of_exercise(row: Row, model: ReportModel) -> str:
+    """The part of the page that is about one exercise."""
+    module = _template("exercise.html.j2").module
+    return str(module.of_exercise(row, _drawn(row, model), formatting))  # type: ignore[attr-defined]
+
+
 @cache
-def _template() -> Template:
-    """The compiled page. Kept, because a grading writes its report again and again."""
+def _template(name: str) -> Template:
+    """A compiled template. Kept, because a grading writes its report again and again."""
     environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return environment.get_template(name)
 
 
 def _trusted(svg: str) -> Markup:
