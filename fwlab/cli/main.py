@@ -48,6 +48,7 @@ from fwlab.cli.output import plain
 from fwlab.cli.own import compare_command, price_command
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.student import task_command
+from fwlab.cli.web import web_command
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
 from fwlab.measure.context import run_context
@@ -239,6 +240,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "price": price_command,
     "compare": compare_command,
     "report": report_command,
+    "web": web_command,
     "task": task_command,
     "grade": grade_command,
     "worker": worker_command,
