@@ -66,7 +66,7 @@ from fwlab.measure.saved_runs import latest_run, load_run, report_folder, report
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
-from fwlab.model.events import Listener
+from fwlab.model.events import EventSink
 from fwlab.model.verdict import exit_code
 from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import ReportModel, build_model
@@ -129,7 +129,7 @@ def run_command(
     context = with_playable_traffic(context, specs)
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
-    with _told(verbose, events) as tell, open_session(context, tell) as session:
+    with _told(verbose, events) as emit, open_session(context, emit) as session:
         session.require(also or [], specs if cases else [])
         with tries.kept(context, session.run):
             session.measure_cases(specs if cases else session.measurable(specs))
@@ -168,7 +168,7 @@ def check_command(
     context = with_playable_traffic(context, [*bases, *specs])
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
-    with _told(verbose, events) as tell, open_session(context, tell) as session:
+    with _told(verbose, events) as emit, open_session(context, emit) as session:
         session.measure_cases(bases)
         tests = measure_and_test(session, context, specs)
     session.run.predictions = tries.comparable(context, exercises, predictions)
@@ -183,7 +183,7 @@ def check_command(
     _exit_with(model.exercises)
 
 
-def _told(verbose: bool, events: bool) -> contextlib.AbstractContextManager[Listener]:
+def _told(verbose: bool, events: bool) -> contextlib.AbstractContextManager[EventSink]:
     """Who is told what happens: the terminal, or a program that reads standard output."""
     return contextlib.nullcontext(json_lines(sys.stdout)) if events else listener(err, verbose=verbose)
 
@@ -265,7 +265,7 @@ def main(commands: typer.Typer = app) -> None:
         terminals = [number for number in range(3) if os.isatty(number)]
         signal.signal(signal.SIGHUP, lambda *_: _hung_up(terminals))
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # file names need not be printable text
+        if hasattr(stream, "reconfigure"):  # file names may not be printable text
             stream.reconfigure(errors="backslashreplace")
     try:
         try:

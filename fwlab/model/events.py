@@ -117,7 +117,7 @@ class TerminalLent:
 
 @dataclass(frozen=True)
 class TerminalBack:
-    """The terminal that was lent is free again."""
+    """The lent terminal is free again."""
 
 
 Event = (
@@ -134,7 +134,7 @@ Event = (
     | TerminalLent
     | TerminalBack
 )
-Listener = Callable[[Event], None]
+EventSink = Callable[[Event], None]
 
 
 def document(event: Event) -> dict[str, Any]:

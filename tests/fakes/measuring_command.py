@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fwlab.cli import main
-from fwlab.model.events import ItemFinished, ItemPhase, ItemStarted, Listener, PlanMade, StepStarted, Warned
+from fwlab.model.events import EventSink, ItemFinished, ItemPhase, ItemStarted, PlanMade, StepStarted, Warned
 from tests import ROOT
 from tests.fakes.student_checkout import Measuring
 
@@ -30,7 +30,7 @@ class Telling(Measuring):
     """A session that tells what it does."""
 
     @contextlib.contextmanager
-    def open(self, _context: object, tell: Listener) -> Iterator[Telling]:
+    def open(self, _context: object, tell: EventSink) -> Iterator[Telling]:
         self._tell = tell
         tell(StepStarted("vagrant up"))
         try:

@@ -69,6 +69,24 @@ ANY_PORTS = "meta l4proto { udp, tcp } ip saddr . th dport"
             ["addresses { type ipv4_addr; size 2; elements = { 198.18.0.1, 198.18.0.2 } }"],
             ["ip daddr @class-c-addresses"],
         ),
+        (
+            BY_FLOW,
+            [("198.18.0.1", 1, 6), ("2001:2::1", 53, 17)],
+            [
+                "flows { type ipv4_addr . inet_service . inet_proto; size 1; elements = { 198.18.0.1 . 1 . 6 } }",
+                "flows6 { type ipv6_addr . inet_service . inet_proto; size 1; elements = { 2001:2::1 . 53 . 17 } }",
+            ],
+            [
+                f"{ANY_PORTS} . meta l4proto @class-c-flows",
+                "meta l4proto { udp, tcp } ip6 saddr . th dport . meta l4proto @class-c-flows6",
+            ],
+        ),
+        (
+            BY_ADDRESS,
+            [("2001:2::1",)],
+            ["addresses6 { type ipv6_addr; size 1; elements = { 2001:2::1 } }"],
+            ["ip6 daddr @class-c-addresses6"],
+        ),
         (BY_PAYLOAD, [(4, "6162"), (4, "6163")], [], ["meta l4proto udp @th,96,16 { 0x6162, 0x6163 }"]),
         (
             BY_PAYLOAD,
