@@ -71,20 +71,25 @@ class _Page:
             with ui.element("section"):
                 words("h2", title)
                 part()
+        self._seen = self._state()
         ui.timer(EVERY_S, self._look)
 
     def _look(self) -> None:
         """Draw again what has changed: by a check, by a command in a terminal, or in another tab."""
-        job, path = self._jobs.latest, self._lab.folder / "work" / FILE
-        when = path.stat().st_mtime_ns if path.exists() else 0
-        running = job is not None and job.running
-        now = (id(job), job.changes if job else 0, running, job.seconds // 1 if job and running else 0)
-        seen, self._seen = self._seen, (*now, when)
-        if not seen or seen[:-1] != now:
+        seen, self._seen = self._seen, self._state()
+        if seen[:-1] != self._seen[:-1]:
             self.check.refresh()
-        if seen and (seen[-1] != when or seen[2] != running):
+        if (seen[-1], seen[0]) != (self._seen[-1], self._seen[0]):
             for part in (self.prediction, self.result, self.hints, self.reason, self.after):
                 part.refresh()
+
+    def _state(self) -> tuple[object, ...]:
+        """Whether a command runs, which, what it has told, its seconds; and when the progress was last written."""
+        job, path = self._jobs.latest, self._lab.folder / "work" / FILE
+        when = path.stat().st_mtime_ns if path.exists() else 0
+        if job is None:
+            return False, when
+        return job.running, id(job), job.changes, int(job.seconds), when
 
     @ui.refreshable_method
     def prediction(self) -> None:

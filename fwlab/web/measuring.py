@@ -41,16 +41,20 @@ class _Page:
             for name, title in {**single, **sweeps}.items():
                 what = "a sweep: " if name in sweeps else ""
                 self._chosen[name] = ui.checkbox(f"{name} ({what}{title})").mark(name)
+        self._seen = self._state()
         ui.timer(EVERY_S, self._look)
 
     def _look(self) -> None:
-        job = self._jobs.latest
-        now = (id(job), job.changes, int(job.seconds)) if job else ()
-        seen, self._seen = self._seen, now
-        if seen != now:
+        """Draw again what has changed."""
+        seen, self._seen = self._seen, self._state()
+        if seen != self._seen:
             self.running.refresh()
-        if seen[:2] != now[:2]:
+        if seen[:2] != self._seen[:2]:
             self.figures.refresh()
+
+    def _state(self) -> tuple[object, ...]:
+        job = self._jobs.latest
+        return (id(job), job.changes, int(job.seconds)) if job else ()
 
     @ui.refreshable_method
     def running(self) -> None:

@@ -51,7 +51,8 @@ def serve(project: Project, address: str, port: int, tell: Callable[[str], None]
         config = uvicorn.Config(
             Guard(outer, access), log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE_S
         )
-        where = f"http://{_in_url(address)}:{port}/?token={access.token}"
+        shown = "127.0.0.1" if ipaddress.ip_address(address).is_unspecified else address
+        where = f"http://{_in_url(shown)}:{port}/?token={access.token}"
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
             _Server(config, lambda: tell(where)).run(sockets=[listening])
 
