@@ -160,7 +160,7 @@ def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     found = []
     for family in sorted(families):
         pairs = f"meta l4proto {{ udp, tcp }} {family} saddr . th dport @{_PREFIX}{name}-pairs"
-        protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
+        protocol = "icmpv6" if (c.proto, family) == ("icmp", "ip6") else c.proto
         parts = {
             f"meta protocol {family}": not (prefixes or c.sources or c.destinations),
             f"{family} saddr {c.src}": c.src,

@@ -27,7 +27,7 @@ ANY_PORTS = "meta l4proto { udp, tcp } ip saddr . th dport"
     ("wanted", "flows", "sets", "matches"),
     [
         ({}, [], [], ["meta protocol ip", "meta protocol ip6"]),
-        ({"proto": "icmp"}, [], [], ["meta protocol ip meta l4proto icmp", "meta protocol ip6 meta l4proto ipv6-icmp"]),
+        ({"proto": "icmp"}, [], [], ["meta protocol ip meta l4proto icmp", "meta protocol ip6 meta l4proto icmpv6"]),
         ({"dst": "2001:2::/48", "sport": 0, "dport": "4-6"}, [], [], ["ip6 daddr 2001:2::/48 th sport 0 th dport 4-6"]),
         (LISTED, [], [f"sources {{ type ipv4_addr; size 3; elements = {ADDRESSES} }}"], ["ip saddr @class-c-sources"]),
         (
