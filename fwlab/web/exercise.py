@@ -56,6 +56,7 @@ class _Page:
         self._folder = self._lab.folder / "work" / exercise.id
         self._files = dict[str, _Edited]()
         self._seen: tuple[object, ...] = ()
+        self._begun = False
 
     def draw(self) -> None:
         words("p", self._exercise.shown_title, "lead")
@@ -79,6 +80,8 @@ class _Page:
         seen, self._seen = self._seen, self._state()
         if seen[:-1] != self._seen[:-1]:
             self.check.refresh()
+        if self._begun != self._folder.is_dir():
+            self.ruleset.refresh()
         if (seen[-1], seen[0]) != (self._seen[-1], self._seen[0]):
             for part in (self.prediction, self.result, self.hints, self.reason, self.after):
                 part.refresh()
@@ -129,7 +132,8 @@ class _Page:
     @ui.refreshable_method
     def ruleset(self) -> None:
         self._files = {}
-        if not self._folder.is_dir():
+        self._begun = self._folder.is_dir()
+        if not self._begun:
             words("p", "The exercise begins with a ruleset that is not the answer.")
             ui.button("Begin", on_click=self._begin).props("no-caps")
             return
@@ -233,8 +237,6 @@ class _Page:
             expected = estimate(self._project, self._lab, [*bases, self._exercise.id]).seconds
             command = ("check", self._lab.id, self._exercise.id)
             await self._jobs.start(Job(command, self._lab.id, self._exercise.id, expected))
-            if not self._files:  # the command makes the folder
-                ui.timer(1.0, self.ruleset.refresh, once=True)
 
     @ui.refreshable_method
     def result(self) -> None:

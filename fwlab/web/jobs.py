@@ -117,7 +117,7 @@ class Jobs:
         """Start the job's command. Raises BadInput while another one runs."""
         if self.latest is not None and self.latest.running:
             raise BadInput(f"fwlab {' '.join(self.latest.words)} is running", "wait for it, or cancel it")
-        self.latest = job
+        self.latest, self._process = job, None
         try:
             # A session of its own: Ctrl-C in the terminal of `fwlab web` reaches it once, by `close`.
             self._process = await asyncio.create_subprocess_exec(
@@ -139,10 +139,11 @@ class Jobs:
 
     def cancel(self) -> None:
         """End the running command as Ctrl-C does: it stops what it started."""
-        if self.latest is not None and self.latest.running and self._process is not None:
-            self.latest.cancelled = True
-            self.latest.step = "stopping"
-            self.latest.changes += 1
+        job = self.latest
+        if job is not None and job.running and not job.cancelled and self._process is not None:
+            job.cancelled = True  # once: a second signal would end what puts things back
+            job.step = "stopping"
+            job.changes += 1
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
 

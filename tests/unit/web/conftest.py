@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -33,13 +34,17 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextlib.asynccontextmanager
 async def visit(checkout: Path) -> AsyncIterator[tuple[User, Jobs]]:
-    async with user_simulation() as user:
-        jobs = Jobs(checkout, COMMAND)
-        add_pages(Project(checkout), jobs)
-        try:
-            yield user, jobs
-        finally:
-            await jobs.close()
+    own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "fwlab"}
+    try:
+        async with user_simulation() as user:
+            jobs = Jobs(checkout, COMMAND)
+            add_pages(Project(checkout), jobs)
+            try:
+                yield user, jobs
+            finally:
+                await jobs.close()
+    finally:
+        sys.modules.update(own)  # NiceGUI forgets modules that have pages, and their parents
 
 
 async def until(condition: Callable[[], object]) -> None:
