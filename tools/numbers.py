@@ -152,6 +152,15 @@ class Numbers:
         """What a packet of the attack may cost if it is to fill the DUT at this multiple of the case's capacity."""
         return self.cost(case) / attack
 
+    def attacked(self, case: str, alone: str, drop: str) -> float:
+        """Per cent of its time that the DUT spends on the packets of an attack alongside connections.
+
+        Those are the packets that it received beyond what a connection has `alone`; each costs what `drop` costs.
+        """
+        both = (self._measured(one).tcp for one in (case, alone))
+        with_attack, without = (sum(t.packets for t in tcp) / sum(t.completed for t in tcp) for tcp in both)
+        return 100 * self.median(case) * (with_attack - without) * self.cost(drop) / 1e9
+
     def withstands(self, case: str, drop: str, stream: float) -> float:
         """Computed: the attack that leaves time for a stream; both are multiples of the case's capacity."""
         return (1 - stream) * self.cost(case) / self.cost(drop)

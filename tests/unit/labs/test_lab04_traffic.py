@@ -84,3 +84,11 @@ def test_ex5_classes_differ_in_no_single_address_bit() -> None:
     for low_bits in range(1, 10):
         masked = sources & ((1 << low_bits) - 1)
         assert np.isin(masked[inside & (found == NEIGHBOURS)], masked[found == BLOCKED]).mean() > 0.3
+
+
+def test_ex2_neighbours_have_addresses_of_a_longer_list() -> None:
+    """A list with the step of the thirty that goes on is wrong."""
+    found, sources, _ = played("ex2-few")
+    last, step = sources[found == BLOCKED].max(), LAB.exercise("ex2-few").parameters["step"]
+    behind = np.unique(sources[found == NEIGHBOURS]) - last
+    assert ((behind > 0) & (behind < 300 * step) & (behind % step == 0)).sum() >= 10
