@@ -27,7 +27,7 @@ from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
 from fwlab.own.page import page
-from fwlab.own.prices import classes, dearer, price, sampled, side_by_side
+from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.rules import Rules
 from fwlab.own.stretches import divide
@@ -108,8 +108,8 @@ def price_command(
                 counted = more.by_decider(reached.drawn, reached.played)
                 prices = [replace(one, weight=counted[one.of.decider]) for one in prices]
             division = divide(bench, known, prices, per_instruction, tell)
-            dearest = max(prices, key=lambda one: one.total, default=None)
-            stacks = sampled(bench, bare, dearest, tell) if html is not None and dearest is not None else {}
+            most = next(iter(heaviest(prices)), None)
+            stacks = sampled(bench, bare, most, tell) if html is not None and most is not None else {}
             made = (
                 forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
             )
@@ -127,7 +127,7 @@ def price_command(
     }
     if html is not None:
         words = None if tried is None else [showing.change_in_words(one) for one in tried]
-        of = document["classes"][prices.index(dearest)] if dearest else None
+        of = document["classes"][prices.index(most)] if most else None
         where = showing.division_in_words(division)
         write_atomically(html, page(bench.name, document, where, words, of, stacks))
     if as_json:

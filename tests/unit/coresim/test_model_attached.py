@@ -182,7 +182,7 @@ def test_marks_run_and_are_what_the_model_looks_for() -> None:
 
 
 class Scripted(LinuxDut):
-    """A DUT whose agent answers as it is told."""
+    """A DUT whose agent gives prepared answers."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(SimpleNamespace(), ["eth0"])  # type: ignore[arg-type]
