@@ -195,6 +195,11 @@ class Rules:
         """Whether a rule treats a packet by what came before it: a limit, a list that rules write, chance."""
         return any(_REMEMBERS.search(rule.text) for rule in self.rules.values())
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether a rule matches, or sends a packet somewhere, by chance."""
+        return any(_CHANCE.search(rule.text) for rule in self.rules.values())
+
     def interfaces(self) -> list[str]:
         """Names of interfaces that the rules name, those of a wildcard with a number."""
         found = dict.fromkeys(
@@ -215,6 +220,7 @@ _REMEMBERS = re.compile(
 )
 #: Elements of several fields that are asked for, of each set.
 MAX_ELEMENTS = 64
+_CHANCE = re.compile(r"--mode random\b|\bnumgen random\b")
 #: Ways to a chain that are followed, and jumps on them.
 MAX_WAYS, MAX_DEPTH = 6, 8
 
