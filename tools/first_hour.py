@@ -73,7 +73,6 @@ def first_hour_command(
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": commit(project),
         "host": host_facts().model_dump(mode="json"),
-        "load_average": os.getloadavg(),
         "lab": lab,
         "image": bool(image),
     }
@@ -82,6 +81,7 @@ def first_hour_command(
         result["steps"] = in_the_image(["podman", *(option or [])], image, lab, log, typer.echo)
     else:
         result |= in_a_clone(project, folder.absolute(), lab, imported, typer.echo)
+    result["load_average"] = os.getloadavg()
     today = datetime.date.today().isoformat()
     path = raw_result(project, f"first-hour/{today}-{'image' if image else name}")
     write_document(path, json.dumps(result, indent=1) + "\n")
@@ -128,7 +128,7 @@ def in_the_image(podman: list[str], image: str, lab: str, log: Path, emit: Calla
     _run([*podman, *alone, image, "sh", "-c", script.replace("LAB", lab)], log, {}, Path.cwd())
     marks = [float(line[len(MARK) :]) for line in log.read_text().splitlines() if line.startswith(MARK)]
     if len(marks) != len(names) + 1:
-        raise CannotMeasure(f"{image}: only {len(marks)} steps were begun", f"read {log}")
+        raise CannotMeasure(f"{image}: only {len(marks)} steps started", f"read {log}")
     times = [began, *marks]
     steps = [
         {"name": name, "seconds": round(end - start, 1)}
@@ -167,7 +167,7 @@ def first_hours() -> str:
     names = dict.fromkeys(name for steps in seconds.values() for name in steps)
     rows = [(name, *(f"{steps[name]:.0f}" if name in steps else "" for steps in seconds.values())) for name in names]
     rows.append(("together", *(f"{sum(steps.values()):.0f}" for steps in seconds.values())))
-    heads = [f"{kind}, {one['started'][:10]}, load {one['load_average'][0]:.1f}:" for kind, one in found.items()]
+    heads = [f"{kind}, {one['started'][:10]}, load {one['load_average'][-1]:.1f}:" for kind, one in found.items()]
     disks = []
     for kind, one in found.items():
         parts = ", ".join(f"{part} {size}" for part, size in one.get("disk_mib", {}).items())

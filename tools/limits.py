@@ -11,7 +11,7 @@ from fwlab.generator.tcp_endpoints import RTO_MIN_BACKGROUND_S, RTO_MIN_S
 from fwlab.generator.trex.astf import MAX_OPEN
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
-from fwlab.judge.statistics import CONFIDENCE, fewest_values
+from fwlab.judge.statistics import CONFIDENCE, min_values
 from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
@@ -126,7 +126,7 @@ def _survival() -> list[Row]:
         ("Packets of the class in a trial, at least", str(survival.IN_A_TRIAL)),
         ("Length of a trial for that, at most", f"{survival.MAX_TRIAL_S:g} s of the DUT's clock"),
         ("On the host's clock: length of the play that counts a class, receive rings, at least", str(survival.RINGS)),
-        ("Packets of the class in it", f"{survival.MIN_OF_CLASS} to {survival.ENOUGH_OF_CLASS}"),
+        ("Packets of the class in it", f"{survival.MIN_OF_CLASS} to {survival.MAX_OF_CLASS}"),
         ("Standard deviation that ends it", f"{survival.CHANCE:g}"),
         ("Its duration, at most", f"{survival.MAX_S:g} s"),
         ("Share that the sink must count of what the DUT sent", f"{_percent(survival.KEPT_UP)}"),
@@ -160,7 +160,7 @@ def _throughput() -> list[Row]:
 
 def _real_testbed() -> list[Row]:
     return [
-        ("Rounds of a case and its baseline, at least", str(fewest_values())),
+        ("Rounds of a case and its baseline, at least", str(min_values())),
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
         ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),

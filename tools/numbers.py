@@ -3,7 +3,7 @@
 
     The second rule costs 349<!-- = each("ports-iptables-1500", "ports-iptables-0", 100) --> instructions.
 
-The functions are the methods of Numbers. The number keeps its decimal places.
+The functions are the methods of Numbers, and for guides/own.md those of OwnPrices. The number keeps its decimal places.
 """
 
 import math
@@ -23,8 +23,11 @@ from fwlab.report.model import build_model
 from tools.calls import call, methods
 from tools.core_ratios import modelled_cases
 from tools.figures import Median, medians, profiled, published_runs
+from tools.own_prices import OwnPrices
 
 _NUMBER = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<call>[^\n]+?) -->)")
+#: The page whose numbers come from results/own.
+OWN = "own.md"
 #: What a wrong call raises.
 _FAULTS = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
 
@@ -33,7 +36,7 @@ def with_numbers(text: str, page: Path) -> str:
     """The page with these numbers renewed. Raises BadInput, naming the call, if one cannot be computed."""
     if not _NUMBER.search(text):
         return text
-    functions = methods(Numbers(str(page)))
+    functions = methods(OwnPrices() if page.name == OWN else Numbers(str(page)))
 
     def computed(found: re.Match[str]) -> str:
         try:
@@ -78,7 +81,7 @@ class Numbers:
         """Per cent of the time that the DUT is busy when this multiple of FRMOL is offered."""
         share = self._offered(case, times).busy_share
         if share is None:
-            raise ValueError(f"nobody looked at how busy the DUT was: {case}")
+            raise ValueError(f"{case}: the run does not record how busy the DUT was")
         return 100 * share
 
     def mbit(self, case: str, size: int) -> float:
@@ -171,7 +174,7 @@ class Numbers:
         return sum(trial.offered[name] for trial in play.trials for name in classes) / seconds
 
     def own_pass(self, case: str, own: str, forged: str, sources: int, tokens: float) -> float:
-        """Computed: per cent of the sources' own packets that pass a bucket of so many tokens a second for each source.
+        """Computed: per cent of the sources' own packets that pass a token bucket of this rate for each source.
 
         Packets forged in their names come at equal distances and take tokens, too.
         """

@@ -35,7 +35,7 @@ from fwlab.measure.session import open_session
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
-from fwlab.model.events import Listener, StepStarted
+from fwlab.model.events import EventSink, StepStarted
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
@@ -112,7 +112,7 @@ def busy_host() -> Iterator[None]:
             spinner.wait()
 
 
-def measure(context: RunContext, cases: list[Case], emit: Listener) -> dict[str, list[Run]]:
+def measure(context: RunContext, cases: list[Case], emit: EventSink) -> dict[str, list[Run]]:
     """{"idle": [runs of every boot], "busy": [...]}, each with the cases' own trials."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
     specs = [case_spec(context, case, None) for case in cases]

@@ -43,6 +43,7 @@ COMMANDS = {
     "lab*/*-waits": "python -m tools waits LAB",
     "model/*-known-*": "python -m tests.live.model_known MACHINES OUT.json.gz CORE",
     "model/*-pages": "by hand: counted from `info tlb` of QEMU's monitor",
+    "own/*-prices": "python -m tests.live.own_figures MACHINES OUT.json.gz PART...",
     "nested-host/*": "make nested-host LINKS=...",
 }
 #: What reads files by a pattern instead of naming them.

@@ -45,7 +45,7 @@ def attached(machines: Machines, forwarded: tuple[str, int], core: ReferenceCore
 
     forwarded  the address and port on which the DUT's QEMU forwards SSH
     """
-    refuse_other_qemu(qemu_version())
+    reject_other_qemu(qemu_version())
     plugin = built_model()
     domain = domain_of(qemu_of(*forwarded))
     ssh = machines.ssh("dut")
@@ -73,7 +73,7 @@ def _await(ssh: Ssh, seconds: float) -> None:
         time.sleep(1)
 
 
-def refuse_other_qemu(version: str) -> None:
+def reject_other_qemu(version: str) -> None:
     """Raise CannotMeasure if the plugin does not fit this QEMU."""
     if not version.startswith(QEMU_VERSIONS):
         fits = ", ".join(f"{one}x" for one in QEMU_VERSIONS)

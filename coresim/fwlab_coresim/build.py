@@ -15,7 +15,7 @@ from fwlab.model.errors import CannotMeasure
 SOURCE = Path(__file__).with_name("plugin")
 #: It takes a few seconds. After this something is broken (s).
 TIMEOUT_S = 300
-#: Of models that were built earlier, so many stay in the cache.
+#: Maximum number of earlier builds that stay in the cache.
 KEPT = 4
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from fwlab.model.declared import Frozen, first_fault
 from fwlab.model.errors import BadInput
 from fwlab.model.results import TestbedFacts
-from fwlab_coresim.counts import Spent
+from fwlab_coresim.counts import CycleCounts
 
 Count = Annotated[int, Field(ge=1)]
 Cycles = Annotated[int, Field(ge=0)]
@@ -127,7 +127,7 @@ class ReferenceCore(Frozen):
             f"locked={self.locked}",
         ]
 
-    def cycles(self, found: Spent) -> float:
+    def cycles(self, found: CycleCounts) -> float:
         """The cycles of a window, or of a part of its code: instructions at full width, and what they wait for."""
         return found.instructions / self.width + found.waits
 

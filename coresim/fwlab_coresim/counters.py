@@ -7,13 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from fwlab.model.errors import CannotMeasure
-from fwlab_coresim.counts import Modelled, Spent
+from fwlab_coresim.counts import CycleCounts, Modelled
 
 MAGIC, MAGIC_PLACES = 0x314C444D42414C46, 0x314C50424D414C46
 #: The marks of a trial's begin and end, as the DUT's agent names them.
 BEGIN, END = 0x4D574601, 0x4D574602
 #: What is counted, in the files' order.
-NAMES, NAMES_OF_PLACES = tuple(Modelled.model_fields), tuple(Spent.model_fields)
+NAMES, NAMES_OF_PLACES = tuple(Modelled.model_fields), tuple(CycleCounts.model_fields)
 _HEAD = struct.Struct("<4Q")
 _RECORD = struct.Struct(f"<{1 + len(NAMES)}Q")
 _AFTER_HEAD = _HEAD.size + 8 * len(NAMES)
@@ -23,7 +23,7 @@ Counts = tuple[int, ...]
 
 
 class CoreCounters:
-    """The file, and that of the counts by place. QEMU starts both anew whenever the DUT is restored."""
+    """The file, and that of the counts by place. QEMU resets both whenever the DUT is restored."""
 
     def __init__(self, path: Path, places: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class CoreCounters:
         self._places.begin()
 
     def places(self) -> dict[int, dict[str, int]]:
-        """What was counted in these windows by the address of each block of code (Spent); 0: all programs."""
+        """What was counted in these windows by the address of each block of code (CycleCounts); 0: all programs."""
         return {address: found.model_dump() for address, found in self._places.since().items()}
 
     def windows(self) -> list[dict[str, int]]:
@@ -76,7 +76,7 @@ def windows_in(records: Sequence[Counts]) -> list[Modelled]:
 
 
 class CorePlaces:
-    """The file. Like that of the counters, QEMU starts it anew whenever the DUT is restored."""
+    """The file. Like that of the counters, QEMU resets it whenever the DUT is restored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -86,14 +86,14 @@ class CorePlaces:
         """Windows count from here on."""
         self._before = self._read()
 
-    def since(self) -> dict[int, Spent]:
+    def since(self) -> dict[int, CycleCounts]:
         """What was counted in the windows since `begin`, by address. At 0: all programs, and code without a place."""
         nothing = (0,) * len(NAMES_OF_PLACES)
         found = {}
         for address, counts in self._read().items():
             grown = [now - then for now, then in zip(counts, self._before.get(address, nothing), strict=True)]
             if any(grown):
-                found[address] = Spent(**dict(zip(NAMES_OF_PLACES, grown, strict=True)))
+                found[address] = CycleCounts(**dict(zip(NAMES_OF_PLACES, grown, strict=True)))
         return found
 
     def _read(self) -> dict[int, Counts]:

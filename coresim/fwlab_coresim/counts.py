@@ -10,7 +10,7 @@ from fwlab.model.declared import Frozen, first_fault
 from fwlab.model.errors import BadInput
 
 
-class Spent(Frozen):
+class CycleCounts(Frozen):
     """What a piece of code does on a modelled core: instructions, and the cycles that it waits for each reason."""
 
     instructions: int = Field(ge=0)
@@ -31,7 +31,7 @@ class Spent(Frozen):
         return self.memory_wait + self.branch_wait + self.locked_wait
 
 
-class Modelled(Spent):
+class Modelled(CycleCounts):
     """What the model (plugin/core.h) counted in one trial. Waits are cycles, everything else is a count.
 
     l2_misses, llc_misses  of loads, stores, fetches and page walks; without a last level, every miss of L2 is one
@@ -63,7 +63,7 @@ class Modelled(Spent):
         return self.direction_misses + self.target_misses + self.return_misses
 
 
-Counts = TypeVar("Counts", bound=Spent)
+Counts = TypeVar("Counts", bound=CycleCounts)
 
 
 def parsed(kind: type[Counts], found: Mapping[str, int]) -> Counts:

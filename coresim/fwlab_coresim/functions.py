@@ -12,10 +12,10 @@ from fwlab.measure.core_models import FunctionCost
 from fwlab.metrics.call_stacks import Stacks
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab_coresim.cores import ReferenceCore, core_of
-from fwlab_coresim.counts import Spent, parsed
+from fwlab_coresim.counts import CycleCounts, parsed
 from fwlab_coresim.metric import counted
 
-#: Stacks are weighed in whole numbers: parts of all cycles.
+#: Stacks are weighted in whole numbers: parts of all cycles.
 PARTS = 10_000_000
 
 
@@ -46,7 +46,7 @@ def function_costs(measured: Measured, testbed: TestbedFacts) -> list[FunctionCo
     return sorted(costs, key=lambda cost: (-cost.cycles, cost.name))
 
 
-def weighed(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: bool) -> dict[str, int]:
+def weighted(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: bool) -> dict[str, int]:
     """Stacks of samples with the cycles of their innermost function as weights, or only those that it waits.
 
     A function that was never sampled is a stack of its own.
@@ -64,8 +64,8 @@ def weighed(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: b
     return {stack: weight for stack, weight in found.items() if weight}
 
 
-def _by_function(measured: Measured) -> dict[str, Spent]:
-    return {name: parsed(Spent, one) for name, one in measured.functions.items()}
+def _by_function(measured: Measured) -> dict[str, CycleCounts]:
+    return {name: parsed(CycleCounts, one) for name, one in measured.functions.items()}
 
 
 def _innermost(stack: str) -> str:

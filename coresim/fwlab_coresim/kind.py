@@ -17,7 +17,7 @@ from fwlab.testbed.machines import Machines
 from fwlab_coresim.attach import attached
 from fwlab_coresim.cores import core_of, reference_cores
 from fwlab_coresim.figures import HEADS, all_core_figures, caption
-from fwlab_coresim.functions import function_costs, weighed
+from fwlab_coresim.functions import function_costs, weighted
 from fwlab_coresim.metric import METRIC
 
 #: A core that was just attached has empty caches: its first trials miss more than the later ones. So traffic is played
@@ -67,11 +67,11 @@ class CoreSim:
         return CoreTable(HEADS, [(found.case, found.cells()) for found in all_core_figures(cases, run)], caption(core))
 
     def profile(self, measured: Measured, testbed: TestbedFacts) -> CoreProfile | None:
-        """Every function of the kernel, and the stacks of the samples weighed by what their functions wait."""
+        """Every function of the kernel, and the stacks of the samples weighted by what their functions wait."""
         core, costs = core_of(testbed), function_costs(measured, testbed)
         if core is None or not costs:
             return None
-        return CoreProfile(core.title, costs, weighed(measured.stacks, measured, core, waits=True))
+        return CoreProfile(core.title, costs, weighted(measured.stacks, measured, core, waits=True))
 
 
 CORESIM = CoreSim()

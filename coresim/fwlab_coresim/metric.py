@@ -13,7 +13,7 @@ from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Profile, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
 from fwlab_coresim.cores import core_of
-from fwlab_coresim.counts import Modelled, Spent, parsed
+from fwlab_coresim.counts import CycleCounts, Modelled, parsed
 
 #: The clock counts a trial's instructions, too. If the model's count differs by more than this share, it saw another
 #: window than the clock, and says nothing about this trial.
@@ -25,7 +25,7 @@ def _fetch_functions(session: MeasuringSession, _spec: MeasurementSpec, so_far: 
     if not so_far.trials:
         return so_far
     found = session.nodes.dut.modelled_functions()
-    order = sorted(found, key=lambda name: (-parsed(Spent, found[name]).waits, name))
+    order = sorted(found, key=lambda name: (-parsed(CycleCounts, found[name]).waits, name))
     return so_far.plus(Profile(functions={name: found[name] for name in order}))
 
 
@@ -45,7 +45,7 @@ class ModelCycles(MeasurableMetric):
     portable = False
     traffic = ANY_TRAFFIC
     #: Capacity asks for more of its trials, which are the same.
-    least_busy = 1 - MAX_IDLE_LOOP
+    min_busy = 1 - MAX_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         core = core_of(testbed)

@@ -48,7 +48,7 @@ def calibrate(
         sampled=False,
         interleaved=None,
     )
-    with listener(Console(stderr=True), verbose=verbose) as tell, open_session(context, tell) as session:
+    with listener(Console(stderr=True), verbose=verbose) as emit, open_session(context, emit) as session:
         session.measure_cases([spec])
     found = host_class_of(name, session.run, session.run.cases[0])
     path = write_host_class(context.project, found)

@@ -159,7 +159,7 @@ def _links(project: Project) -> list[Finding]:
             for one in kind.requirements(kernels)
             if not one.met
         ]
-        # Of what nobody asked for, the first gap is enough.
+        # For a link that was not requested, the first gap is enough.
         shown = lacking if needed else lacking[:1]
         findings += shown or [Finding(f"link {kind.name}", True, kind.summary, required=needed)]
     return [*findings, *_host_file(project, topology)]

@@ -74,7 +74,7 @@ def grade_command(options: GradingOptions) -> None:
         )
         task = bar.add_task(lab, total=len(works))
 
-        def tell(text: str) -> None:
+        def notify(text: str) -> None:
             plain(bar.console, text)
 
         def decided(_lab: str, mark: WorkMark) -> None:
@@ -83,17 +83,17 @@ def grade_command(options: GradingOptions) -> None:
             must_fail = works[mark.key].expected is Outcome.FAIL and outcome is Outcome.PASS
             said = "fails, as it must" if must_fail else ": ".join([outcome, *reason.splitlines()[:1]])
             if mark.machines or mark.missing:
-                tell(f"{'/'.join(mark.key)}: {said}")
+                notify(f"{'/'.join(mark.key)}: {said}")
             bar.update(task, completed=len(outcomes))
 
-        events = stack.enter_context(listener(Console(stderr=True, force_terminal=False), announce=tell))
-        engine = stack.enter_context(Engine(plan, tell, decided=decided, events=events))
+        events = stack.enter_context(listener(Console(stderr=True, force_terminal=False), announce=notify))
+        engine = stack.enter_context(Engine(plan, notify, decided=decided, events=events))
         engine.begin({lab: list(works.values())})
         if outcomes:
-            tell(f"{len(outcomes)} of {len(works)} need no machine: nothing was handed in, or it is no ruleset")
+            notify(f"{len(outcomes)} of {len(works)} need no machine: nothing was handed in, or it is no ruleset")
         for case in chosen_cases(plan.contexts[lab].lab, [], quick=True) if plan.with_cases else ():
             outcomes[case.id, ""] = found = case_result(engine, lab, case.id)
-            tell(f"{case.id}: {': '.join(filter(None, found))}")
+            notify(f"{case.id}: {': '.join(filter(None, found))}")
         try:
             for key, work in works.items():
                 outcomes[key] = work_result(work, engine.mark(lab, work))
@@ -118,7 +118,7 @@ def worker_command(
     from fwlab.testbed.own_machines import own_machines
 
     with own_machines(find_project()) as project:
-        work_for(scheduler, project, name=name, key=key, tell=lambda text: plain(err, text))
+        work_for(scheduler, project, name=name, key=key, notify=lambda text: plain(err, text))
 
 
 def key_command(
@@ -129,6 +129,6 @@ def key_command(
     from fwlab.grading.keys import write_key
 
     write_key(path, days)
-    plain(out, f"written: {path}; copy it to each host, and let nobody else read it")
+    plain(out, f"written: {path}; copy it to each host, readable by you alone")
     parts = " ".join(f"--tls-{part} {path}" for part in ("ca-file", "cert", "key"))
     plain(out, f"next: dask scheduler --protocol tls {parts} --no-dashboard")

@@ -75,7 +75,9 @@ def tasks_command(
     project = find_project()
     found, declared = read_course(project, course), load_lab(project, lab)
     if found.secret is None:
-        raise BadInput(f"{course}: secret: this field is missing", "give it 16 characters that nobody can guess")
+        raise BadInput(
+            f"{course}: secret: this field is missing", "set it to at least 16 characters that cannot be guessed"
+        )
     if not of_students(declared):
         hint = f"declare a number `of: student` under `drawn` in labs/{lab}/lab.yml"
         raise BadInput(f"{lab} has no individual tasks", hint)
@@ -105,7 +107,7 @@ def roster(path: Path) -> list[str]:
     names = [line.partition("#")[0].strip() for line in lines]
     for number, name in enumerate(names, 1):
         if name and (not NAME.fullmatch(name) or name in names[: number - 1]):
-            why = "is there twice" if NAME.fullmatch(name) else "a name may hold only letters, digits and . _ @ -"
+            why = "appears twice" if NAME.fullmatch(name) else "a name may hold only letters, digits and . _ @ -"
             raise BadInput(f"{path}:{number}: {printable(name)}: {why}", f"fix {path}")
     found = [name for name in names if name]
     if not found:

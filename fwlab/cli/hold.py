@@ -36,7 +36,7 @@ from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.case import Case
 from fwlab.model.errors import EXIT_PASS, BadInput
-from fwlab.model.events import Listener, StepStarted, TerminalBack, TerminalLent
+from fwlab.model.events import EventSink, StepStarted, TerminalBack, TerminalLent
 from fwlab.model.lab import Exercise, Lab
 from fwlab.report.progress import listener
 
@@ -60,26 +60,26 @@ def hold_command(
     spec = held_spec(context, choose_held(context.lab, name))
     context = with_playable_traffic(context, [spec])
     err = Console(stderr=True)
-    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        tell(StepStarted(f"loading {spec.id}"))
+    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
+        emit(StepStarted(f"loading {spec.id}"))
         with session.hold(spec) as played:
-            with terminal_lent(tell):
+            with terminal_lent(emit):
                 if not command:
                     words = f"{spec.id} is loaded; played: {played}. `exit` ends this shell and resets the DUT."
                     plain(err, words)
                 status = Ssh(session.ssh_config, "dut").login(" ".join(command or []))
-            tell(StepStarted("resetting the DUT"))
+            emit(StepStarted("resetting the DUT"))
     raise typer.Exit(status if command else EXIT_PASS)
 
 
 @contextlib.contextmanager
-def terminal_lent(tell: Listener) -> Iterator[None]:
+def terminal_lent(emit: EventSink) -> Iterator[None]:
     """Draw nothing while another program has the terminal."""
-    tell(TerminalLent())
+    emit(TerminalLent())
     try:
         yield
     finally:
-        tell(TerminalBack())
+        emit(TerminalBack())
 
 
 def held_spec(context: RunContext, chosen: Case | Exercise, trials: int | None = None) -> MeasurementSpec:

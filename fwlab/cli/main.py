@@ -125,7 +125,7 @@ def run_command(
     context = with_playable_traffic(context, specs)
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
-    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
+    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
         session.require(also or [], specs if cases else [])
         with tries.kept(context, session.run):
             session.measure_cases(specs if cases else session.measurable(specs))
@@ -160,7 +160,7 @@ def check_command(
     context = with_playable_traffic(context, [*bases, *specs])
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
-    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
+    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
         session.measure_cases(bases)
         tests = measure_and_test(session, context, specs)
     session.run.predictions = tries.comparable(context, exercises, predictions)
@@ -248,7 +248,7 @@ def main(commands: typer.Typer = app) -> None:
         terminals = [number for number in range(3) if os.isatty(number)]
         signal.signal(signal.SIGHUP, lambda *_: _hung_up(terminals))
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # file names need not be printable text
+        if hasattr(stream, "reconfigure"):  # file names may not be printable text
             stream.reconfigure(errors="backslashreplace")
     try:
         try:

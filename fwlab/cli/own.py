@@ -2,29 +2,31 @@
 """`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import check_writable, write_atomically
 from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
 from fwlab.cli.output import plain, print_json
-from fwlab.dut.agent_client import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.measure.session import open_session
-from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Refused
-from fwlab.model.events import Listener, StepStarted
-from fwlab.model.ruleset import RulesetFile
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
+from fwlab.model.events import EventSink, StepStarted
 from fwlab.own import bench_client, showing
-from fwlab.own.bench_client import Bench, Start, opened
+from fwlab.own.bench_client import Start, loaded, opened
 from fwlab.own.borders import layout_of
+from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
-from fwlab.own.files import HOW, named, own_files
-from fwlab.own.prices import classes, dearer, price, side_by_side
+from fwlab.own.files import named, own_files
+from fwlab.own.forms import forms
+from fwlab.own.page import page
+from fwlab.own.prices import classes, dearer, price, sampled, side_by_side
 from fwlab.own.reach import reach
-from fwlab.own.rules import Rules
+from fwlab.own.stretches import divide
 from fwlab.report.progress import listener
 
 #: The lab whose machines are used, unless others are named.
@@ -35,8 +37,9 @@ Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
-#: Rules of a ruleset. Some nine conversations are drawn for each.
-MAX_RULES = 10_000
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a flame graph, too.")]
+Forms = Annotated[bool, typer.Option("--forms", help="Price the same rules as other tools load them.")]
+Changes = Annotated[bool, typer.Option("--changes", help="Try changes that may help, and measure them.")]
 #: How much dearer NEW may be.
 AT_MOST = "5%"
 
@@ -50,36 +53,70 @@ class Kernel(NamedTuple):
 
 def price_command(
     rules: Annotated[list[Path], typer.Argument(metavar="RULES...", help="Files of one ruleset, or a folder.")],
+    other_forms: Annotated[
+        bool, typer.Option("--forms", help="Price the same rules as other tools load them.")
+    ] = False,
+    try_changes: Annotated[
+        bool, typer.Option("--changes", help="Try changes that may help, and measure them.")
+    ] = False,
+    html: Html = None,
     address: Addresses = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
+    seed: Seed = 1,
     machines: MachinesOf = None,
 ) -> None:
-    """Say what your own rules cost: the instructions for a packet about which each of them decides.
+    """Say what your own rules cost: the instructions for a packet about which each of them decides, and where they go.
 
     Exit 3: it could not be measured.
     """
     files = own_files(rules)
+    if html is not None:
+        check_writable(html.parent)
     with (
         _telling(verbose) as (listen, tell),
         _kernel(False, testbed, keep, machines, listen) as kernel,
-        opened(kernel.start, named(files)) as bench,
-        opened(kernel.start, "no rules") as bare,
     ):
         per_instruction = _fixed(kernel)
-        known = loaded(bench, files)
-        bare.load([])
-        layout = layout_of([known], address or ())
-        for one in (bench, bare):
-            one.prepare(layout)
-        reached = reach(bench, known, layout, None, tell)
-        prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+        with opened(kernel.start, named(files)) as bench, opened(kernel.start, "no rules") as bare:
+            known = loaded(bench, files)
+            bare.load([])
+            layout = layout_of([known], address or ())
+            for one in (bench, bare):
+                one.prepare(layout)
+            reached = reach(bench, known, layout, None, tell)
+            prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+            division = divide(bench, known, prices, per_instruction, tell)
+            dearest = max(prices, key=lambda one: one.total, default=None)
+            stacks = sampled(bench, bare, dearest, tell) if html is not None and dearest is not None else {}
+            made = (
+                forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
+            )
+        tried = (
+            changes(kernel.start, files, bench.listed, address or (), seed, per_instruction, tell)
+            if try_changes
+            else None
+        )
+    document = {
+        "kernel": bench.kernel,
+        **showing.prices_document(prices, division, reached),
+        **({"forms": showing.forms_document(made, prices)} if made else {}),
+        **({"changes": showing.changes_document(tried)} if tried is not None else {}),
+    }
+    if html is not None:
+        words = None if tried is None else [showing.change_in_words(one) for one in tried]
+        of = document["classes"][prices.index(dearest)] if dearest else None
+        where = showing.division_in_words(division)
+        write_atomically(html, page(bench.name, document, where, words, of, stacks))
     if as_json:
-        print_json({"kernel": bench.kernel, **showing.prices_document(prices, reached)})
+        print_json(document)
     else:
-        plain(Console(), "\n".join(showing.price_lines(prices, reached, bench.name)))
+        lines = [*showing.price_lines(prices, division, reached, bench.name)]
+        lines += showing.form_lines(made, prices) if made else ()
+        lines += showing.change_lines(tried) if tried is not None else ()
+        plain(Console(), "\n".join(lines))
     raise typer.Exit(EXIT_PASS)
 
 
@@ -122,14 +159,14 @@ def compare_command(
 
 
 @contextlib.contextmanager
-def _telling(verbose: bool) -> Iterator[tuple[Listener, Callable[[str], None]]]:
+def _telling(verbose: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
     """Who is told of events, and of steps by their words."""
     with listener(Console(stderr=True), verbose=verbose) as tell:
         yield tell, lambda step: tell(StepStarted(step))
 
 
 @contextlib.contextmanager
-def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: Listener) -> Iterator[Kernel]:
+def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: EventSink) -> Iterator[Kernel]:
     """The kernel that is asked."""
     if here:
         yield Kernel(bench_client.here, None)
@@ -146,17 +183,3 @@ def _fixed(kernel: Kernel) -> float:
     if not kernel.ns_per_instruction:
         raise CannotMeasure("prices are counted by the virtual testbed's clock", "the same with --testbed virtual")
     return kernel.ns_per_instruction
-
-
-def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
-    """The rules of these files on a bench. Raises BadInput with the line that its kernel or its tools refuse."""
-    try:
-        rules = bench.load(files)
-    except Refused as error:
-        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
-    if len(rules.rules) > MAX_RULES:
-        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
-        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
-    if not rules.chains:
-        raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
-    return rules

@@ -77,7 +77,7 @@ def profile_command(
     check_writable(folder)
     context = with_playable_traffic(context, [spec])
     err = Console(stderr=True)
-    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
+    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
         if own:  # it may break the DUT, so the DUT's state is saved first
             session.measure_exercises([spec])
             session.run.cases, session.run.exercises = session.run.exercises, []

@@ -594,6 +594,6 @@ def numbers_of(file: Path, lab: Lab, student: str) -> dict[str, Value]:
     """The student's numbers in the task file. Raises BadInput."""
     tasks = read_tasks(file).tasks.get(lab.id, {})
     if student not in tasks:
-        what = f"nobody is called {printable(student)}" if tasks else f"it has no tasks of {lab.id}"
+        what = f"no student is called {printable(student)}" if tasks else f"it has no tasks of {lab.id}"
         raise BadInput(f"{file}: {what}", "ask your instructor for the task file and your name in it")
     return tasks[student]

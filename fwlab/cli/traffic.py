@@ -108,7 +108,7 @@ def show_command(
         entries = {name: _tuned(declared, name, names, tunables) for name in names}
         declared.traffic.update(entries)
     if pcap is not None:
-        _refuse_capture(pcap, declared, names)
+        _reject_capture(pcap, declared, names)
     store = TrafficStore(project, load_topology(project), declared, seed)
     facts: list[dict[str, Any]] = []
     for name, entry in entries.items():
@@ -175,7 +175,7 @@ def _value(text: str) -> Value:
     return text
 
 
-def _refuse_capture(pcap: Path, lab: Lab, names: list[str]) -> None:
+def _reject_capture(pcap: Path, lab: Lab, names: list[str]) -> None:
     """Raises BadInput unless --pcap is for one traffic with a profile: TCP connections have no frames in advance."""
     framed = [name for name, entry in lab.traffic.items() if entry.connections is None]
     hint = f"fwlab traffic show {lab.id} {framed[0]} --pcap {pcap}" if framed else "omit --pcap"
@@ -212,7 +212,7 @@ def _write_loops(pcap: Path, table: Table, limit: int | None) -> None:
 
 
 def _facts(name: str, declared: Traffic, store: TrafficStore, lab: Lab) -> dict[str, Any]:
-    from scapy.layers.l2 import Ether  # takes half a second to import, which other commands need not pay
+    from scapy.layers.l2 import Ether  # takes half a second to import, which other commands avoid
 
     table = store.table(name)
     frames = table.frames

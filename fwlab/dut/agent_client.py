@@ -109,15 +109,13 @@ class AgentDut(AgentConversation, ABC):
         # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
         self.ask("confirm", Confirmed, timeout=120, again=True)
         if not self.ask("confirm", Confirmed, timeout=120)["reached"]:
-            message = (
-                "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again"
-            )
+            message = "the ruleset blocks the DUT's management (SSH on the last NIC), so it was removed"
             raise Refused(message, MATCH_LESS)
         return answer["seconds"]
 
     def must_admit_logins(self) -> None:
         if not self._ssh.greets():
-            raise Refused("the ruleset lets no new login in (SSH on the last NIC)", MATCH_LESS)
+            raise Refused("the ruleset blocks new logins (SSH on the last NIC)", MATCH_LESS)
 
     def entries(self) -> int:
         return sum(self.ask("entries", Entries, timeout=600)["entries"].values())

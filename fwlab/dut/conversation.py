@@ -14,7 +14,7 @@ from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared import first_fault
-from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
+from fwlab.model.errors import CannotMeasure, DeadlineExceeded, DutLost, Hindered
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class AgentConversation:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """In this context all answers must arrive within `seconds` from now. Otherwise they raise Overdue."""
+        """In this context all answers must arrive within `seconds` from now. Otherwise they raise DeadlineExceeded."""
         self._limit_s, self._deadline = seconds, time.monotonic() + seconds
         try:
             yield
@@ -99,7 +99,7 @@ class AgentConversation:
             raise self._ssh.lost() from error
 
     def receive(self, wanted: type[T], timeout: float) -> T:
-        """The answer to the last request. `timeout` is extended on a slow host (see patience)."""
+        """The answer to the last request. `timeout` is extended on a slow host (see timeout_scale)."""
         timeout *= timeout_scale()
         left = timeout if self._deadline is None else self._deadline - time.monotonic()
         number, asked = self._asked
@@ -109,8 +109,8 @@ class AgentConversation:
             raise self._ssh.lost() from error
         except TimeoutError as error:
             if left < timeout:
-                message = f"dut: it was not measured within {self._limit_s:g} s"
-                raise Overdue(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
+                message = f"dut: the measurement took more than {self._limit_s:g} s"
+                raise DeadlineExceeded(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
             raise DutLost(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
         operation = answer.pop("op", None)
         if "failed" in answer:

@@ -85,8 +85,8 @@ class CoreModel(Protocol):
 class Dut(Protocol):
     """A connection to the DUT. Leaving it as a context manager restores the start state.
 
-    Every method raises CannotMeasure if the DUT does not answer, and Overdue if it does not answer within the limit
-    that `within` has set.
+    Every method raises CannotMeasure if the DUT does not answer, and DeadlineExceeded if it does not answer
+    within the limit that `within` has set.
 
     can_be_paced  whether `never_idle` works, so that loads can be played in the DUT's own time
     """
@@ -121,7 +121,7 @@ class Dut(Protocol):
         """Disconnect at once: the machine is being restored, or is gone."""
 
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """In this context all answers must arrive within `seconds` from now. Otherwise they raise Overdue."""
+        """In this context all answers must arrive within `seconds` from now. Otherwise they raise DeadlineExceeded."""
 
     def facts(self) -> dict[str, Any]:
         """kernel, cmdline, clocksource, cpus, nics, image (its manifest) and packet_sockets (how many are open).

@@ -80,7 +80,7 @@ _ETHERNET = 1  # LINKTYPE_ETHERNET
 
 def write_pcap(path: Path, frames: Iterable[bytes], times_ns: Iterable[int]) -> None:
     """Write frames and their times (ns) to `path`. Raises BadInput if that fails; then no file is left behind."""
-    from scapy.utils import RawPcapWriter  # takes half a second to import, which other commands need not pay
+    from scapy.utils import RawPcapWriter  # takes half a second to import, which other commands avoid
 
     capture = io.BytesIO()
     writer = RawPcapWriter(capture, linktype=_ETHERNET)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a recorder wrote: frames with the time of the DUT's clock, and which frame of the traffic each of them is.
 
-A router changes a frame's MAC addresses, its TTL and the checksum of its IP header. Without these a frame that left the
-DUT is the frame that reached it, byte for byte, and so has its traffic class. A frame is foreign if no frame of the
+A router changes a frame's MAC addresses, its TTL and the checksum of its IP header. One that puts fragments together to
+look at a datagram takes it apart again, and then IPv6 gives it another identification. Without these a frame that left
+the DUT is the frame that reached it, byte for byte, and so has its traffic class. A frame is foreign if no frame of the
 traffic equals it, if it is addressed to neither end, if its TTL is not what routing leaves, or if it leaves by the link
 that does not lead to its destination. What the DUT makes itself is neither: ARP, neighbour discovery, ICMP errors, the
 RST of a rule that rejects.
@@ -31,6 +32,8 @@ _MACS = slice(0, 12)
 _ETHERTYPE = 12
 _IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
 _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
+#: The next header that says that a fragment's follows, and the identification there.
+_FRAGMENT, _IDENTIFICATION = 44, slice(58, 62)
 #: What source NAT replaces, behind an IP header without options: the address, the port, and the checksum behind it.
 _SOURCE, _PORT, _UDP_CHECKSUM, _TCP_CHECKSUM = slice(26, 30), slice(34, 36), slice(40, 42), slice(50, 52)
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
@@ -132,6 +135,7 @@ def frame_keys(heads: np.ndarray, *, with_ttl: bool = False) -> np.ndarray:
     fixed[:, _MACS] = 0
     four, six = np.flatnonzero(kind == _IPV4), np.flatnonzero(kind == _IPV6)
     fixed[four, _CHECKSUM] = 0
+    fixed[six[fixed[six, _NEXT_HEADER] == _FRAGMENT], _IDENTIFICATION] = 0
     if not with_ttl:
         fixed[four, _TTL] = 0
         fixed[six, _HOP_LIMIT] = 0

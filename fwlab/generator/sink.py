@@ -17,8 +17,13 @@ from fwlab.traffic.classes import OTHER, Flow
 
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
-#: Types of the sets that are not lists of addresses.
-_TYPES = {"flows": "ipv4_addr . inet_service . inet_proto", "pairs": "ipv4_addr . inet_service"}
+#: Types of the sets that are not lists of IPv4 addresses. Those with a 6 are of IPv6.
+_TYPES = {
+    "flows": "ipv4_addr . inet_service . inet_proto",
+    "flows6": "ipv6_addr . inet_service . inet_proto",
+    "addresses6": "ipv6_addr",
+    "pairs": "ipv4_addr . inet_service",
+}
 
 #: Path MTUs and redirects, what TCP remembers of other hosts, and neighbours that are not static.
 _FORGET = "ip route flush cache; ip -6 route flush cache; ip tcp_metrics flush all; ip neigh flush all; true"
@@ -128,7 +133,9 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The class's lists as nft sets. They declare their size, which makes lookups cheap."""
     lists: dict[str, list[str]] = {}
     if c.stream and flows and c.payload is None:
-        lists["addresses" if c.address else "flows"] = [" . ".join(map(str, flow)) for flow in flows]
+        for flow in flows:
+            kind = ("addresses" if c.address else "flows") + _family(flow).removeprefix("ip")
+            lists.setdefault(kind, []).append(" . ".join(map(str, flow)))
     elif c.dports:
         lists["pairs"] = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
     elif c.sources:
@@ -153,7 +160,7 @@ def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     found = []
     for family in sorted(families):
         pairs = f"meta l4proto {{ udp, tcp }} {family} saddr . th dport @{_PREFIX}{name}-pairs"
-        protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
+        protocol = "icmpv6" if (c.proto, family) == ("icmp", "ip6") else c.proto
         parts = {
             f"meta protocol {family}": not (prefixes or c.sources or c.destinations),
             f"{family} saddr {c.src}": c.src,
@@ -176,9 +183,20 @@ def _stream_matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
         for at, digits in flows:
             alike.setdefault((int(at), len(str(digits))), []).append(str(digits))
         return [f"meta l4proto udp {_payload(at, listed)}" for (at, _), listed in alike.items()]
-    if c.address is not None:
-        return [f"ip {c.address[0]}addr @{_PREFIX}{name}-addresses"] * bool(flows)
-    return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport . meta l4proto @{_PREFIX}{name}-flows"] * bool(flows)
+    found = []
+    for family in sorted({_family(flow) for flow in flows}):
+        number = family.removeprefix("ip")
+        if c.address is not None:
+            found.append(f"{family} {c.address[0]}addr @{_PREFIX}{name}-addresses{number}")
+        else:
+            flow = f"{family} saddr . th dport . meta l4proto @{_PREFIX}{name}-flows{number}"
+            found.append(f"meta l4proto {{ udp, tcp }} {flow}")
+    return found
+
+
+def _family(flow: Flow) -> str:
+    """ip or ip6, by the flow's address."""
+    return "ip6" if ":" in str(flow[0]) else "ip"
 
 
 def _payloads(c: TrafficClass) -> list[str]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `pytest --testinfra` runs: the tests themselves (checks.py) and what they share (grading_session.py)."""
+"""What `pytest --testinfra` runs: the tests themselves (checks.py) and what they share (engine.py)."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from fwlab.grading.confined import NoRoom, no_room
+from fwlab.grading.confined import DiskFull, disk_full
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 
@@ -33,7 +33,7 @@ _OTHERS = (
 UNPACKED = "only .zip, .tar.gz and .tgz are unpacked"
 #: Bytes that are read at a time, and up to which no ratio is asked for: a small file of equal lines is no bomb.
 CHUNK = 1 << 20
-#: The folder that macOS packs with the files, and that nobody sees on a disk. It is left out, at any depth.
+#: The folder that macOS adds to archives. It is left out, at any depth.
 _MACOS = "__MACOSX"
 #: Folders inside folders, and bytes of a name.
 _MAX_DEPTH, _MAX_NAME = 32, 255
@@ -85,7 +85,7 @@ def stem(name: str) -> str:
 
 
 def unpack(archive: Path, folder: Path, limits: Limits = STUDENT) -> None:
-    """Unpack into `folder`, which is made. Raises Unreadable with the reason, and NoRoom for a full disk.
+    """Unpack into `folder`, which is made. Raises Unreadable with the reason, and DiskFull for a full disk.
 
     What was written before an error stays there; the caller removes the folder.
     """
@@ -101,8 +101,8 @@ def unpack(archive: Path, folder: Path, limits: Limits = STUDENT) -> None:
     except _DAMAGED as error:
         raise Unreadable(f"damaged archive: {printable(error) or type(error).__name__}", "hand it in again") from error
     except OSError as error:
-        if no_room(error):
-            raise NoRoom.at(folder, error) from error
+        if disk_full(error):
+            raise DiskFull.at(folder, error) from error
         raise Unreadable(f"cannot be unpacked: {error.strerror or type(error).__name__}", "hand it in again") from error
 
 
@@ -187,7 +187,7 @@ def _claim(path: PurePosixPath, known: dict[str, tuple[PurePosixPath, bool]], *,
         if before is not None and before[1] != now[1]:
             raise Unreadable(f"{printable(part)} is a file and a folder", "hand in one of them")
         if before is not None and not now[1]:
-            raise Unreadable(f"{printable(part)} is there twice", "hand in one of them")
+            raise Unreadable(f"{printable(part)} appears twice", "hand in one of them")
         known[key] = now
 
 

@@ -360,10 +360,10 @@ def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
     labs = [grading.lab for grading in gradings]
     twice = next((lab for lab in labs if labs.count(lab) > 1), None)
     if twice is not None:
-        raise BadInput(f"{twice} is there twice", "fwlab grades merge joins the parts of one lab")
+        raise BadInput(f"{twice} appears twice", "fwlab grades merge joins the parts of one lab")
     weights = {lab: course.lab(lab).weight for lab in labs}
     if not any(weights.values()):
-        raise BadInput("every lab has the weight 0", "give one of them a weight in course.yml")
+        raise BadInput("every lab has weight 0", "give one of them a weight in course.yml")
     found: dict[str, dict[str, float | None]] = {}
     for grading in gradings:
         for grade in grade_class(grading, course):
@@ -373,8 +373,8 @@ def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
         reached = [points.get(lab, 0.0) for lab in labs]
         total = None
         if None not in reached:
-            weighed = sum(weights[lab] * (value or 0.0) for lab, value in zip(labs, reached, strict=True))
-            total = weighed / sum(weights.values())
+            weighted = sum(weights[lab] * (value or 0.0) for lab, value in zip(labs, reached, strict=True))
+            total = weighted / sum(weights.values())
         rows.append([student, *(number(value) for value in reached), number(total)])
     return _csv(["student", *labs, "total"], rows)
 

@@ -203,7 +203,7 @@ _PART = re.compile(r"[^\W_]+")
 #: A folder that is an exercise, and no wrapping around all of them.
 _AN_EXERCISE = re.compile(r"ex\d+", re.IGNORECASE)
 #: Maximum number of odd entries that are listed.
-_MAX_TOLD = 40
+_MAX_NAMED = 40
 
 
 #: The folder in Gradescope's archive. A student's folder may hold a file of any name, so that tells nothing.
@@ -233,7 +233,7 @@ class Student:
         return printable(" ".join(path.name for path in self.paths))
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path for a message."""
     return printable(path, MAX_PATH)
 
@@ -242,7 +242,7 @@ def shown(path: Path) -> str:
 def class_at(path: Path, scratch: Path) -> Iterator[Path]:
     """The folder of the class; an export that is one archive is unpacked into `scratch` meanwhile, by a child process.
 
-    Raises BadInput naming the archive, NoRoom, and CannotMeasure for an error of ours.
+    Raises BadInput naming the archive, DiskFull, and CannotMeasure for an error of ours.
     """
     if not (is_archive(path.name) and path.is_file() and not path.is_symlink()):
         yield path
@@ -254,19 +254,19 @@ def class_at(path: Path, scratch: Path) -> Iterator[Path]:
         try:
             unpack(path, inside, EXPORT)
         except Unreadable as error:
-            raise BadInput(f"{shown(path)}: {error.message}", hint) from error
+            raise BadInput(f"{display_path(path)}: {error.message}", hint) from error
 
     try:
-        confined_result(unpacked, path.stat().st_size, shown(path), hint)
+        confined_result(unpacked, path.stat().st_size, display_path(path), hint)
         yield inside
     finally:
         shutil.rmtree(inside, ignore_errors=True)
 
 
-def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambda _: None) -> list[Student]:
+def students_in(folder: Path, named: Path, notify: Callable[[str], object] = lambda _: None) -> list[Student]:
     """Everybody who handed something in, in the order of their names. `named` is the folder's name in messages.
 
-    tell  is given one message with everything that is odd
+    notify  is given one message with everything that is odd
     Raises BadInput for a class without students, and for a file that pytest could run.
     """
     _reject_configuration(folder, named)
@@ -292,17 +292,19 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
         if any(owner.late for owner, _ in having):
             odd.append(f"{own}: handed in late, and the export does not say when; handed_in in course.yml can")
     if odd:
-        more = [f"and {len(odd) - _MAX_TOLD} more"] if len(odd) > _MAX_TOLD else []
-        told = "\n  ".join([f"{shown(named)}: odd, and nobody else is affected:", *odd[:_MAX_TOLD], *more])
-        tell(f"{told}\n  next: rename, unpack or remove these, and grade again with --resume")
+        more = [f"and {len(odd) - _MAX_NAMED} more"] if len(odd) > _MAX_NAMED else []
+        message = "\n  ".join(
+            [f"{display_path(named)}: ignored, without effect on other students:", *odd[:_MAX_NAMED], *more]
+        )
+        notify(f"{message}\n  next: rename, unpack or remove these, and grade again with --resume")
     if not students:
         what = f"has no student's folder or archive; there is: {odd[0]}" if odd else "is empty"
-        raise BadInput(f"{shown(named)} {what}", "put one folder per student into it")
+        raise BadInput(f"{display_path(named)} {what}", "put one folder per student into it")
     return students
 
 
 def _student(having: list[tuple[Owner, Path]], metadata: dict[str, Submitters]) -> Student:
-    """One student, of whom are all these entries."""
+    """One student, to whom all these entries belong."""
     owners, paths = [owner for owner, _ in having], tuple(path for _, path in having)
     names, at = metadata.get(paths[0].name, ("", None))
     refused = _why_not_read(paths)
@@ -336,11 +338,11 @@ def _entries(folder: Path, named: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
     except NotADirectoryError as error:
-        raise BadInput(f"{shown(named)}: not a folder", _WHAT_IT_IS) from error
+        raise BadInput(f"{display_path(named)}: not a folder", _WHAT_IT_IS) from error
     except FileNotFoundError as error:
-        raise BadInput(f"no folder {shown(named)}", _WHAT_IT_IS) from error
+        raise BadInput(f"no folder {display_path(named)}", _WHAT_IT_IS) from error
     except OSError as error:
-        raise BadInput(f"{shown(named)}: {error.strerror}", _WHAT_IT_IS) from error
+        raise BadInput(f"{display_path(named)}: {error.strerror}", _WHAT_IT_IS) from error
     return [path for path in entries if not path.name.startswith((".", "__MACOSX"))]
 
 
@@ -348,8 +350,8 @@ def _reject_configuration(folder: Path, named: Path) -> None:
     for name in CONFIGURATION:
         if os.path.lexists(folder / name) and not (folder / name).is_dir():
             raise BadInput(
-                f"{shown(named / name)}: pytest could take this file for its configuration and run code from it",
-                f"remove it from {shown(named)}: only students' folders belong there",
+                f"{display_path(named / name)}: pytest could take this file for its configuration and run code from it",
+                f"remove it from {display_path(named)}: only students' folders belong there",
             )
 
 
@@ -366,7 +368,7 @@ def _export_inside(folder: Path) -> Path:
 def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> Iterator[Path]:
     """The folder that holds the student's folders of exercises; an archive is unpacked meanwhile.
 
-    Raises Unreadable with the reason, which costs only this student, and NoRoom.
+    Raises Unreadable with the reason, which costs only this student, and DiskFull.
     """
     inside = scratch / INSIDE
     if student.refused is not None:

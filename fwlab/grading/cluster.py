@@ -35,7 +35,7 @@ from fwlab.grading.grader import Answer, Grader, Setup, Task
 from fwlab.host.process import wait_or_kill
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
-from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warned
+from fwlab.model.events import Event, EventSink, MachinesBusy, StepStarted, Warned
 
 # Dask looks for an address of this host also where scheduler and worker are one process, and a host may have none.
 warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
@@ -101,7 +101,7 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
             self.busy = True
             try:
                 future.set_result(function(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
+            except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
                 future.set_exception(error)
             except BaseException:
                 future.set_exception(CannotMeasure("interrupted"))
@@ -129,7 +129,7 @@ class GradingWorker(Worker):  # type: ignore[misc]
             **options,
         )
         self.grader, self.executor_here = grader, executor
-        #: In the process of the grading: hears what happens at once, not when the task is over.
+        #: In the process of the grading: receives events as they happen, not when the task is over.
         self.report_here: Callable[[dict[str, str]], None] | None = None
         #: Why it was closed, in Dask's words.
         self.reason = ""
@@ -275,14 +275,14 @@ def open_cluster(
     workers: int = 1,
     scheduler: str | None = None,
     key: Path | None = None,
-    tell: Listener | None = None,
+    emit: EventSink | None = None,
     dashboard: bool = False,
     contexts: Iterable[RunContext] = (),
 ) -> Iterator[Cluster]:
     """A cluster of this many workers on this host, or of those that have come to a scheduler elsewhere.
 
     key       certificate and private key that all parts of a cluster over a network have
-    tell      hears what a worker in this process does
+    emit      receives what a worker in this process does
     contexts  labs with traffic that is loaded already, for a worker in this process
     Raises BadInput, CannotMeasure.
     """
@@ -309,7 +309,7 @@ def open_cluster(
             address = cluster.scheduler_address
             yield Cluster(client, None, [stack.enter_context(_process(project, address, name)) for name in names])
             return
-        grader = Grader(project, tell or (lambda _event: None), contexts)
+        grader = Grader(project, emit or (lambda _event: None), contexts)
         executor = MainThreadPoolExecutor()
         here = cluster.sync(_started, cluster.scheduler_address, grader, executor)
         stack.callback(cluster.sync, here.close)
@@ -379,7 +379,7 @@ def security(address: str, key: Path | None) -> Security | None:
 
 
 def work_for(
-    address: str, project: Project, *, name: str | None, key: Path | None, tell: Callable[[str], None]
+    address: str, project: Project, *, name: str | None, key: Path | None, notify: Callable[[str], None]
 ) -> None:
     """Be a worker until SIGTERM or Ctrl-C, or until a grading does without it. Raises BadInput.
 
@@ -399,11 +399,11 @@ def work_for(
     async def serve() -> None:
         try:
             while not workers or workers[-1].reason in SCHEDULER_GONE:
-                late = asyncio.get_running_loop().call_later(LATE_S, tell, f"waiting for a scheduler at {address}")
+                late = asyncio.get_running_loop().call_later(LATE_S, notify, f"waiting for a scheduler at {address}")
                 workers.append(GradingWorker(address, grader, executor, name=name, security=secure))
                 async with workers[-1] as worker:
                     late.cancel()
-                    tell(f"{worker.name} waits for work from {address}")
+                    notify(f"{worker.name} waits for work from {address}")
                     await worker.finished()
         except Exception as error:  # noqa: BLE001 - the main thread reports it
             why = error.__cause__ or error  # Dask's own says only that it failed to start
@@ -421,7 +421,7 @@ def work_for(
             while not ended.is_set():
                 executor.run_next(0.5)
         except KeyboardInterrupt:
-            tell(f"{workers[-1].name} ends")
+            notify(f"{workers[-1].name} ends")
         finally:
             grader.close()
             if not ended.is_set():
@@ -430,4 +430,4 @@ def work_for(
     if refused and "name taken" in refused[0]:
         raise BadInput(f"{name}: a worker of this name grades for {address} already", "give another with --name")
     if refused:
-        raise CannotMeasure(f"no scheduler takes this worker at {address}: {refused[0]}", "dask scheduler --help")
+        raise CannotMeasure(f"the scheduler at {address} rejects this worker: {refused[0]}", "dask scheduler --help")

@@ -38,19 +38,19 @@ _NO_MEMORY, _BUG = 3, 4
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO}
 
 #: Tells the parent something: any JSON.
-Tell = Callable[[Any], None]
+Send = Callable[[Any], None]
 
 
-class NoRoom(BadInput):
+class DiskFull(BadInput):
     """The host's disk is full. Not the fault of any student."""
 
     @classmethod
-    def at(cls, path: Path, error: OSError) -> "NoRoom":
+    def at(cls, path: Path, error: OSError) -> "DiskFull":
         """The error for this place."""
         return cls(f"{path}: cannot copy a submission: {error.strerror}", "free space there, or set TMPDIR")
 
 
-def no_room(error: OSError) -> bool:
+def disk_full(error: OSError) -> bool:
     """Whether this error is the host's."""
     return error.errno in _FULL
 
@@ -71,17 +71,17 @@ class ChildReport:
 def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
     """What the work returns, which is JSON; it is done in a child process, and reads `size` bytes of a class.
 
-    Raises BadInput and NoRoom as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure for
-    an error of ours.
+    Raises BadInput and DiskFull as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure
+    for an error of ours.
     """
 
-    def tell_it(tell: Tell) -> None:
+    def send_it(send: Send) -> None:
         try:
-            tell({"found": work()})
+            send({"found": work()})
         except BadInput as error:
-            tell({"no room" if isinstance(error, NoRoom) else "refused": [error.message, error.hint]})
+            send({"disk full" if isinstance(error, DiskFull) else "refused": [error.message, error.hint]})
 
-    report = run_confined(tell_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
+    report = run_confined(send_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
     if report.bug is not None:
         raise CannotMeasure(f"{name}: internal error while reading it: {report.bug}", "report it")
     if report.limit is not None:
@@ -89,10 +89,10 @@ def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) ->
     [value] = report.values
     if "found" in value:
         return value["found"]
-    raise NoRoom(*value["no room"]) if "no room" in value else BadInput(*value["refused"])
+    raise DiskFull(*value["disk full"]) if "disk full" in value else BadInput(*value["refused"])
 
 
-def run_confined(work: Callable[[Tell], None], times: int = 1) -> ChildReport:
+def run_confined(work: Callable[[Send], None], times: int = 1) -> ChildReport:
     """Do the work in a child process; `times` multiplies its limits of time."""
     cpu_s, wall_s = CPU_S * times, WALL_S * times
     reading, writing = os.pipe()
@@ -131,7 +131,7 @@ def _why(code: int) -> str:
     return f"its reader ended with exit code {code}" if code >= 0 else f"its reader ended by signal {-code}"
 
 
-def _work(work: Callable[[Tell], None], writing: int, cpu_s: int) -> NoReturn:
+def _work(work: Callable[[Send], None], writing: int, cpu_s: int) -> NoReturn:
     """The child."""
     code = _BUG
     try:
@@ -145,17 +145,17 @@ def _work(work: Callable[[Tell], None], writing: int, cpu_s: int) -> NoReturn:
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + MEMORY)
         with os.fdopen(writing, "w") as out:
 
-            def tell(value: Any) -> None:
+            def send(value: Any) -> None:
                 out.write(json.dumps(value) + "\n")
                 out.flush()
 
             try:
-                work(tell)
+                work(send)
                 code = 0
             except MemoryError:
                 code = _NO_MEMORY
             except Exception as error:  # noqa: BLE001 - the parent raises it
-                tell(f"{type(error).__name__}: {error}")
+                send(f"{type(error).__name__}: {error}")
     finally:
         try:
             _exit(code)

@@ -75,7 +75,7 @@ class Course(Strict):
     partial  the largest share of an exercise's mark that passed checks give if not all pass (default: none)
     late     what a late hand-in costs
     labs     by identifier
-    secret   words that nobody can guess, for individual tasks
+    secret   for individual tasks; it must be hard to guess
     students by name in marks, the name in the task file, where an LMS gives another one
     """
 
@@ -211,10 +211,10 @@ def share_of(work: WorkMark, grading: Grading, course: Course) -> float | None:
     if work.untouched:  # what it passes, doing nothing passes
         return 0.0
     weights = course.lab(grading.lab).checks.get(work.exercise, {})
-    weighed = {check.check: weights.get(check.check, 1.0) for check in work.checks}
-    start = sum(weighed.get(name, 0.0) for name in grading.start_passes.get(work.exercise, []))
-    passed = sum(weighed[check.check] for check in work.checks if check.outcome is Outcome.PASS)
-    every = sum(weighed.values())
+    weighted = {check.check: weights.get(check.check, 1.0) for check in work.checks}
+    start = sum(weighted.get(name, 0.0) for name in grading.start_passes.get(work.exercise, []))
+    passed = sum(weighted[check.check] for check in work.checks if check.outcome is Outcome.PASS)
+    every = sum(weighted.values())
     return course.partial * max(0.0, passed - start) / (every - start) if every > start else 0.0
 
 

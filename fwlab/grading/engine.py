@@ -51,7 +51,7 @@ from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import chosen_cases
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
-from fwlab.model.events import Listener
+from fwlab.model.events import EventSink
 from fwlab.model.printable import printable_lines
 from fwlab.model.results import Measured
 from fwlab.model.systems import several
@@ -122,7 +122,7 @@ class _Lab:
 class Engine:
     """Grades the works of a plan. A context manager: its end releases the machines and writes everything.
 
-    tell     prints a line at once
+    notify   prints a line at once
     decided  hears each mark as it comes
     events   hears what a worker in this process does
     """
@@ -130,12 +130,12 @@ class Engine:
     def __init__(
         self,
         plan: GradingPlan,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         *,
         decided: Callable[[str, WorkMark], None] = lambda _lab, _mark: None,
-        events: Listener | None = None,
+        events: EventSink | None = None,
     ) -> None:
-        self.plan, self.tell = plan, tell
+        self.plan, self.notify = plan, notify
         self.labs: dict[str, _Lab] = {}
         #: Why something could not be saved: the first reason.
         self.trouble: str | None = None
@@ -154,7 +154,7 @@ class Engine:
     def begin(self, works: dict[str, list[Work]]) -> None:
         """Decide what needs no machine, and write the marks as far as they are known. Raises BadInput."""
         for note in self.plan.notes:
-            self.tell(note)
+            self.notify(note)
         for lab, chosen in works.items():
             self._begin_lab(lab, chosen)
 
@@ -247,7 +247,7 @@ class Engine:
                     workers=options.workers,
                     scheduler=options.scheduler,
                     key=options.key,
-                    tell=self._events,
+                    emit=self._events,
                     dashboard=options.dashboard,
                     contexts=self.plan.contexts.values(),
                 )
@@ -259,7 +259,7 @@ class Engine:
         """Report once that there is no worker."""
         waiting = not cluster.workers
         if waiting and not self._waiting and self.plan.options.scheduler is not None:
-            self.tell(f"waiting for a worker; next, on each host: fwlab worker {self.plan.options.scheduler}")
+            self.notify(f"waiting for a worker; next, on each host: fwlab worker {self.plan.options.scheduler}")
         self._waiting = waiting
 
     def _give_out(self, cluster: Cluster) -> None:
@@ -276,7 +276,7 @@ class Engine:
 
     def _hear(self, cluster: Cluster, message: Message) -> None:
         if message.event:
-            self.tell(f"{cluster.name(message.worker)}: {message.event}")
+            self.notify(f"{cluster.name(message.worker)}: {message.event}")
         if message.answer is not None:
             self._answered(cluster, message.worker, message.answer)
         if message.ended is not None and message.ended in self._running:
@@ -313,7 +313,7 @@ class Engine:
         if not state.confirmed and state.agreed is not None:
             why = why or (None if now.portable else f"figures of the {now.testbed} testbed hold for their session only")
             if why is not None:
-                self.tell(f"nothing is taken over from an earlier grading: {why}")
+                self.notify(f"nothing is taken over from an earlier grading: {why}")
                 self._start_again(lab)
                 why = None
         if answer.present is not None:
@@ -332,7 +332,7 @@ class Engine:
         """A worker cannot be used: another one gets its task. Without another, the grading of this lab ends."""
         self._running = {future: one for future, one in self._running.items() if one is not running}
         if len(cluster.workers) > 1:
-            self.tell(f"{cluster.name(worker)}: not used any more: {reason}")
+            self.notify(f"{cluster.name(worker)}: not used any more: {reason}")
             cluster.dismiss(worker)
             state.tasks.appendleft(running.task)
         else:
@@ -340,7 +340,9 @@ class Engine:
 
     def _give_up(self, state: _Lab, reason: str, hint: str) -> None:
         state.down = reason
-        self.tell(f"{state.setup.lab}: nothing more can be measured: {reason}" + (f"\n  next: {hint}" if hint else ""))
+        self.notify(
+            f"{state.setup.lab}: nothing more can be measured: {reason}" + (f"\n  next: {hint}" if hint else "")
+        )
 
     def _died(self, cluster: Cluster, running: _Running, future: Future) -> None:
         """A worker died with its task: the work that it was at is tried again, up to a limit."""
@@ -352,7 +354,7 @@ class Engine:
             if state.deaths[who, at] >= MAX_DEATHS:
                 reason = f"{state.deaths[who, at]} workers died while they measured it"
                 self._take(running.lab, [self._unmarked(running.lab, state.works[who, at], missing=reason)])
-        self.tell(f"a worker died while it graded {who}; {len(cluster.workers)} are left")
+        self.notify(f"a worker died while it graded {who}; {len(cluster.workers)} are left")
         state.tasks.appendleft(running.task)
 
     def _look_after(self, cluster: Cluster) -> None:
@@ -361,7 +363,7 @@ class Engine:
         for future, running in list(self._running.items()):
             if now - running.began > HANG_S + HANG_EACH_S * len(running.task.works):
                 for worker in cluster.processing(future):
-                    self.tell(f"{cluster.name(worker)}: no answer for {now - running.began:.0f} s: not used any more")
+                    self.notify(f"{cluster.name(worker)}: no answer for {now - running.began:.0f} s: not used any more")
                     cluster.dismiss(worker)
                 running.began = now
 
@@ -393,7 +395,7 @@ class Engine:
         )
         earlier, why = self._earlier(lab, begun)
         if why:
-            self.tell(f"nothing is taken over from an earlier grading: {why}")
+            self.notify(f"nothing is taken over from an earlier grading: {why}")
         record = earlier or Record(begun, self.plan.class_folder(lab) / FILE)
         works = {(work.who, work.exercise.id): work for work in chosen}
         state = self.labs[lab] = _Lab(setup, record, works)
@@ -415,7 +417,7 @@ class Engine:
         individual = any(student.individual for student in earlier.students.values())
         if individual and self.plan.submissions is not None and not self.plan.submissions.individual:
             raise BadInput(
-                "the earlier grading has individual tasks, and without the course's secret nobody has one",
+                "the earlier grading has individual tasks, which need the course's secret",
                 "the same command with --course course.yml",
             )
         why = begun.difference(earlier.begun)
@@ -453,7 +455,7 @@ class Engine:
         self._take(lab, [student for student in students.values() if student != state.record.students.get(student.id)])
         left = [work for key, work in state.works.items() if state.open(*key)]
         if kept:
-            self.tell(f"{len(state.works) - len(left)} rulesets were graded before and are not measured again")
+            self.notify(f"{len(state.works) - len(left)} rulesets were graded before and are not measured again")
         marks = [(work, self._without_machine(lab, work)) for work in left]
         self._take(lab, [mark for _, mark in marks if mark is not None])
         for who in students:
@@ -580,7 +582,7 @@ class Engine:
             if self.trouble is None:
                 expected = isinstance(error, FwlabError)
                 self.trouble = printable_lines(error if expected else f"{type(error).__name__}: {error}")
-                self.tell(f"cannot save the marks: {self.trouble}")
+                self.notify(f"cannot save the marks: {self.trouble}")
 
 
 def forwarding(context: RunContext) -> str:

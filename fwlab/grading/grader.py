@@ -34,7 +34,7 @@ from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.events import Listener
+from fwlab.model.events import EventSink
 from fwlab.model.lab import Needs
 from fwlab.model.printable import MAX_LINE, printable
 from fwlab.model.results import Measured, Run
@@ -253,8 +253,8 @@ class Grader:
     planned  labs with traffic that is loaded already: building a lab's frame tables takes some seconds
     """
 
-    def __init__(self, project: Project, tell: Listener, planned: Iterable[RunContext] = ()) -> None:
-        self.project, self._tell, self._planned = project, tell, list(planned)
+    def __init__(self, project: Project, emit: EventSink, planned: Iterable[RunContext] = ()) -> None:
+        self.project, self._emit, self._planned = project, emit, list(planned)
         self._stack = contextlib.ExitStack()
         self._open: tuple[Setup, Session] | None = None
         self._name = ""
@@ -295,7 +295,7 @@ class Grader:
             session = before.for_lab(context)
         else:
             self.close()
-            session = self._stack.enter_context(open_session(context, self._tell))
+            session = self._stack.enter_context(open_session(context, self._emit))
         if (system := session.run.dut.system) != setup.system:
             raise CannotMeasure(
                 f"this worker's DUT runs {system}, the grading is for {setup.system}",

@@ -132,7 +132,7 @@ def non_solutions(context: RunContext) -> dict[str, dict[str, Made]]:
                 continue
             seen.append(same)
             found[exercise.id][name] = made
-        _refuse_unknown(variants, exercise, found[exercise.id])
+        _reject_unknown(variants, exercise, found[exercise.id])
     return found
 
 
@@ -174,7 +174,7 @@ def _admits(exercise: Exercise, kind: str) -> bool:
     return True
 
 
-def _refuse_unknown(variants: Variants, exercise: Exercise, found: dict[str, Made]) -> None:
+def _reject_unknown(variants: Variants, exercise: Exercise, found: dict[str, Made]) -> None:
     for name in variants.also_right:
         if name not in found:
             known = ", ".join(found)

@@ -19,7 +19,7 @@ def _option(default: Any, help_: str, *, metavar: str = "", choices: Sequence[st
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """What a grading is asked for. Both command lines take their options from here."""
+    """What to grade, and how. Both command lines take their options from here."""
 
     labs: list[str] | None = _option(
         None, "a lab to grade, such as lab03-ipset (default: all)", metavar="LAB", name="lab"

@@ -52,7 +52,7 @@ def files_of_tests(lab: Lab, given: Iterable[Path] | None) -> dict[str, Path]:
     for path in given or ():
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         if not files or not all(file.is_file() for file in files):
-            raise BadInput(f"{path}: no file of tests", "name a file such as test_mine.py, or a folder with some")
+            raise BadInput(f"{path}: not a file of tests", "name a file such as test_mine.py, or a folder with some")
         found |= {f"{GIVEN}/{file.relative_to(path.parent)}": file for file in files}
     return found
 
@@ -80,7 +80,7 @@ class OwnTests:
         """The cases whose capacity a test asks for. Raises CannotMeasure if pytest cannot collect the tests."""
         wanted = sorted({case for test in self._collected for case in test.cases})
         if unknown := [case for case in wanted if case not in lab.cases]:
-            raise CannotMeasure(f"the tests measure {unknown[0]}, which is no case of {lab.id}", "fix the tests")
+            raise CannotMeasure(f"the tests measure {unknown[0]}, which is not a case of {lab.id}", "fix the tests")
         return wanted
 
     def of_machines(self, run: Run) -> list[CheckMark]:

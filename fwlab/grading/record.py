@@ -383,7 +383,7 @@ def read_record(folder: Path) -> Record:
     record = Record(entries[0], path)
     for number, entry in enumerate(entries[1:], 2):
         if isinstance(entry, Begun):
-            raise BadInput(f"{path}:{number}: a second grading begins", "use `fwlab grades merge` to join two")
+            raise BadInput(f"{path}:{number}: another grading starts here", "use `fwlab grades merge` to join two")
         record._take(entry)
     record._whole = sum(len(line) + 1 for line in lines)
     return record

@@ -7,7 +7,7 @@ exercise's start already has are left out, and so are bare addresses and numbers
 
     shared   the statements that both have
     rare     those of them that hardly anybody else in the class has
-    alike    the shared among all statements of both, each weighed by log((n + 1) / k), where k of n have it
+    alike    the shared among all statements of both, each weighted by log((n + 1) / k), where k of n have it
 """
 
 import itertools
@@ -74,8 +74,8 @@ def similar(exercise: str, said: Mapping[str, frozenset[str]], contents: Mapping
         rare = sum(having[word] <= few for word in shared)
         if not rare:
             continue
-        weighed = sum(weights[word] for word in own[one] | own[other])
-        alike = sum(weights[word] for word in shared) / weighed
+        total = sum(weights[word] for word in own[one] | own[other])
+        alike = sum(weights[word] for word in shared) / total
         same = contents[one] == contents[other]
         known = {"exercise": exercise, "one": one, "other": other, "shared": len(shared), "rare": rare}
         pairs.append(Pair(**known, alike=round(alike, 4), identical=same))

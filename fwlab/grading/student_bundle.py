@@ -157,6 +157,6 @@ def _tracked(project: Project) -> list[str]:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise BadInput(
-            f"{project.root}: no git checkout, so its files are not known", "git clone the project"
+            f"{project.root}: not a git checkout, so there is no list of its files", "git clone the project"
         ) from error
     return [name for name in listed.split("\0") if name and (project.root / name).is_file()]

@@ -46,7 +46,7 @@ def make_folder(folder: Path, named: list[str]) -> bool:
             (folder / ".venv").symlink_to(environment)
         return False
     if folder.is_dir() and (others := sorted(path.name for path in folder.iterdir())):
-        raise BadInput(f"{folder} has something else in it ({', '.join(others[:3])})", "name a new folder")
+        raise BadInput(f"{folder} contains other files ({', '.join(others[:3])})", "name a new folder")
     files = bundle_files(project, [load_lab(project, lab_id) for lab_id in chosen], installed=True)
     with write_errors_as(folder):
         _fill(folder, files, environment)

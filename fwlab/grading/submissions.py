@@ -21,7 +21,7 @@ from fwlab.checkout.own_folder import own_folder
 from fwlab.checkout.yaml_files import MAX_FILE_BYTES
 from fwlab.grading.archives import Unreadable
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
-from fwlab.grading.confined import NoRoom, Tell, run_confined
+from fwlab.grading.confined import DiskFull, Send, run_confined
 from fwlab.grading.record import Said
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import chosen_exercises, submitted_spec
@@ -94,7 +94,7 @@ class Submissions:
         self.said: dict[str, Said] = {}
 
     def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
-        """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
+        """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises DiskFull."""
         if not os.path.lexists(folder):
             missing = f"nothing handed in: there is no {student}/{exercise}{instead_of(folder)}"
             return HandedIn(refused=BadInput(missing, "add the folder"))
@@ -104,7 +104,7 @@ class Submissions:
                 copy = self.scratch / f"{len(self.students)}-{exercise}-{len(files)}"
                 self._write(copy, data)
                 files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), str(copy)))
-        except NoRoom:
+        except DiskFull:
             raise
         except BadInput as error:
             return HandedIn(refused=error)
@@ -113,7 +113,7 @@ class Submissions:
     def progress(self, folder: Path) -> Path | None:
         """Copy the progress of the student who was added last; the folder of the copy. None if there is none.
 
-        A link is not followed: it may lead to another student's. Raises NoRoom.
+        A link is not followed: it may lead to another student's. Raises DiskFull.
         """
         there, copies = folder / PROGRESS_FILE, self.scratch / f"{len(self.students)}-said"
         try:
@@ -126,7 +126,7 @@ class Submissions:
         try:
             copies.mkdir()
         except OSError as error:
-            raise NoRoom.at(copies, error) from error
+            raise DiskFull.at(copies, error) from error
         self._write(copies / PROGRESS_FILE, data)
         return copies
 
@@ -134,7 +134,7 @@ class Submissions:
         try:
             copy.write_bytes(data)
         except OSError as error:
-            raise NoRoom.at(copy, error) from error
+            raise DiskFull.at(copy, error) from error
 
     def close(self) -> None:
         """Remove the copies."""
@@ -164,7 +164,7 @@ def read(
 
     further  whether further exercises that were handed in are graded
     asked    the questions of the lab's page and workbook
-    Raises NoRoom.
+    Raises DiskFull.
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
     report = run_confined(partial(_copy, context.lab, student, submissions, further))
@@ -172,8 +172,8 @@ def read(
     why = None if report.limit is None else BadInput(f"{student.source}: {report.limit}", _HINT)
     found: dict[str, HandedIn] = {}
     for value in report.values:
-        if "no room" in value:
-            raise NoRoom(*value["no room"])
+        if "disk full" in value:
+            raise DiskFull(*value["disk full"])
         if "unreadable" in value:
             why = BadInput(*value["unreadable"])
         elif "said" in value:
@@ -199,12 +199,12 @@ def said_in(folder: Path, lab: Lab, asked: Container[str]) -> Said:
     return Said.model_validate(report.values[0])
 
 
-def _said(folder: Path, lab: Lab, asked: Container[str], tell: Tell) -> None:
+def _said(folder: Path, lab: Lab, asked: Container[str], send: Send) -> None:
     """In a child: read the progress. What the lab does not ask is left out."""
     try:
         progress = progress_in(folder, lab.id)
     except BadInput as error:
-        tell({"unread": printable(error.message, MAX_LINE)})
+        send({"unread": printable(error.message, MAX_LINE)})
         return
     done = {exercise.id: progress.of(exercise.id) for exercise in lab.whole.exercises}
     made = {name: one for name, one in progress.predictions.items() if name in asked and not one.late}
@@ -220,26 +220,26 @@ def _said(folder: Path, lab: Lab, asked: Container[str], tell: Tell) -> None:
         if math.isfinite(value)
     }
     shown = {name: printable(why, MAX_WHY) for name, why in reasons.items() if why}
-    tell({"predictions": predictions, "reasons": shown})
+    send({"predictions": predictions, "reasons": shown})
 
 
-def _copy(lab: Lab, student: Student, submissions: Submissions, further: bool, tell: Tell) -> None:
+def _copy(lab: Lab, student: Student, submissions: Submissions, further: bool, send: Send) -> None:
     """In a child: unpack an archive, and copy the files."""
     exercises = lab.whole.exercises
     try:
         with exercises_of(student, [exercise.id for exercise in exercises], submissions.scratch) as inside:
             if (progress := submissions.progress(inside)) is not None:
-                tell({"said": str(progress)})
+                send({"said": str(progress)})
             for exercise in exercises:
                 if not exercise.further or (further and os.path.lexists(inside / exercise.id)):
                     copied = submissions.copied(exercise.id, inside / exercise.id, student.id)
                     refused = copied.refused and [copied.refused.message, copied.refused.hint]
                     told = {"files": copied.files, "ignored": copied.ignored, "refused": refused}
-                    tell({"exercise": exercise.id, **told})
+                    send({"exercise": exercise.id, **told})
     except Unreadable as error:
-        tell({"unreadable": [error.message, error.hint]})
-    except NoRoom as error:
-        tell({"no room": [error.message, error.hint]})
+        send({"unreadable": [error.message, error.hint]})
+    except DiskFull as error:
+        send({"disk full": [error.message, error.hint]})
 
 
 def _validate_all(context: RunContext, found: dict[str, HandedIn]) -> None:
@@ -260,12 +260,12 @@ def _validate_all(context: RunContext, found: dict[str, HandedIn]) -> None:
         left = left[1:]
 
 
-def _validate(context: RunContext, found: dict[str, HandedIn], tell: Tell) -> None:
+def _validate(context: RunContext, found: dict[str, HandedIn], send: Send) -> None:
     """In a child: validate the files of these exercises."""
     for name, handed_in in found.items():
         refused = broken = None
         try:
-            files = texts_of(_telling(handed_in, tell))
+            files = texts_of(_sending(handed_in, send))
             [exercise] = chosen_exercises(context.lab, name)
             submitted_spec(context, exercise, Path(name), files, handed_in.ignored)
         except BadInput as error:
@@ -274,13 +274,13 @@ def _validate(context: RunContext, found: dict[str, HandedIn], tell: Tell) -> No
             raise
         except Exception as error:  # noqa: BLE001 - a bug must not fail the student
             broken = f"{type(error).__name__}: {error}"
-        tell({"exercise": name, "refused": refused, "broken": broken})
+        send({"exercise": name, "refused": refused, "broken": broken})
 
 
-def _telling(handed_in: HandedIn, tell: Tell) -> Iterator[tuple[str, bytes]]:
+def _sending(handed_in: HandedIn, send: Send) -> Iterator[tuple[str, bytes]]:
     """The files; each is reported before it is validated."""
     for name, data in handed_in.again():
-        tell({"at": printable(name)})
+        send({"at": printable(name)})
         yield name, data
 
 

@@ -50,7 +50,7 @@ class Conversation:
         return self._number
 
     def receive(self, number: int, timeout_s: float | None) -> Message:
-        """The answer to this request. Answers to others, for which nobody waited, are skipped.
+        """The answer to this request. Answers to requests that timed out are skipped.
 
         Raises Ended, or TimeoutError if nothing arrives within `timeout_s` seconds.
         """

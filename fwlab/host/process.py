@@ -3,6 +3,8 @@
 
 import contextlib
 import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, AnyStr
 
 from fwlab.host.environment import libvirt_uri
@@ -26,6 +28,24 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+@contextlib.contextmanager
+def helper(program: str, *words: object, fds: Sequence[int] = ()) -> Iterator[subprocess.Popen[str]]:
+    """Run a Python program of this package in a session of its own while the body runs. Its streams are pipes.
+
+    program  its file; fds: open files that it inherits
+    """
+    pipe = subprocess.PIPE
+    argv = [sys.executable, program, *map(str, words)]
+    process = subprocess.Popen(
+        argv, pass_fds=fds, start_new_session=True, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        wait_or_kill(process, 10)
 
 
 class Failed(OSError):

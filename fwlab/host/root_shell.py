@@ -130,7 +130,7 @@ class RootShell:
                 out, errors = program.communicate(data)
             finally:
                 timer.cancel()
-                if not program.finished:  # an answer that nobody read would be taken for that of the next command
+                if not program.finished:  # an unread answer would be taken for that of the next command
                     self._end()
             if late.is_set() and program.returncode == LOST:
                 raise subprocess.TimeoutExpired(command, timeout_s)

@@ -93,7 +93,7 @@ class Ssh:
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
 
-        `command` is this project's text, never a submission's. `timeout` is extended on a slow host (see patience).
+        `command` is this project's text, never a submission's. `timeout` is extended on a slow host (timeout_scale).
         Raises CannotMeasure.
         """
         timeout *= timeout_scale()

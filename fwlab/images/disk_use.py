@@ -21,14 +21,14 @@ from fwlab.images.boxes import IMAGES, Boxes, record_path
 #: Enough for the cache with one generation of boxes, and for what the machines of a lab are made from (bytes).
 LIMIT = 1 << 30
 #: Generations of an image that are kept: two checkouts with different boxes do not disturb each other. The older one
-#: goes if nobody used it for so long (s).
+#: is removed once it has been unused for this long (s).
 KEPT, UNUSED_S = 2, 7 * 24 * 3600
 #: Parts of the cache that are named where its size is.
 PARTS = ("boxes", "saved", "bases")
 #: In the name of a volume, between the box's name and the rest.
 VOLUME = "_vagrant_box_image_"
 STATE = ".qcow2.zst"
-#: Of a base; beside it are its kernel, with which KVM is tried, and an initial RAM disk.
+#: Of a base. The same folder has its kernel, with which KVM is tried, and an initial RAM disk.
 BASE_DISK, BASE_RAMDISK = "disk.raw.zst", "initrd.img"
 #: QEMU's docs/interop/qcow2.rst: magic, version, where the name of the file below is, and its length.
 HEADER, MAGIC = struct.Struct(">4sIQI"), b"QFI\xfb"
@@ -125,7 +125,7 @@ def _remove_volumes() -> None:
         for path in volumes:
             if path.name not in below:
                 path.unlink()
-        # A libvirt that runs would go on listing them. One that does not run need not be started for that.
+        # A running libvirt would keep listing them; one that is not running need not be started for this.
         command = ["virsh", "--quiet", "--connect", libvirt_uri(), "pool-refresh", "default"]
         environment = {**os.environ, "LIBVIRT_AUTOSTART": "0"}
         subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -27,7 +27,7 @@ from fwlab.images.boxes import FREEBSD, LINUX_IMAGES, BuildError, SourceError, b
 from fwlab.images.sources import NONE, TIMEOUT_S, PublishedFile
 from fwlab.model.errors import BadInput, CannotMeasure
 
-#: The release that the image is made from if nobody names one: the newest of the 14 series in November 2026.
+#: The default release of the image: the newest of the 14 series in November 2026.
 RELEASE = "14.5"
 #: The first with nuageinit and with official images that contain it.
 OLDEST = 14
@@ -99,7 +99,7 @@ def explained(error: BuildError, name: str, console: str) -> BuildError:
 
 
 FREEBSD_URL, FREEBSD_SHA256 = "FWLAB_FREEBSD_URL", "FWLAB_FREEBSD_SHA256"
-#: Beside the official images.
+#: The file of checksums in the official images' folder.
 CHECKSUMS = "CHECKSUM.SHA256"
 XZ = b"\xfd7zXZ\0"
 CHUNK = 1 << 20

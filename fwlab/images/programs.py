@@ -141,7 +141,7 @@ PLUGINS, WITH_PLUGINS = "plugins.pkr.hcl", (1, 7)
 
 
 class PackerTools:
-    """What Packer needs, looked for when the first image is built."""
+    """What Packer needs, checked when the first image is built."""
 
     def __init__(self) -> None:
         self._lock = Lock()  # the images are built in threads, and `packer init` writes

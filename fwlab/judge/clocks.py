@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values
+from fwlab.judge.statistics import CONFIDENCE, Figure, min_values
 from fwlab.model.results import Clock, TestbedFacts
 
 #: Saturated trials of one measurement that are further apart than this measured something else as well, unless there
@@ -26,7 +26,7 @@ class DutClock(ABC):
     cost_unit    of what a packet costs, which is 1e9 / pps; `cost_heading`: of a column
     reference    what the reference CPU does, if the clock is one's; `conditions`: that, behind a testbed's name
     repeats      figures are the same on every host. Else they hold for a class of hosts, a host's work and settings
-                 change them, and trials that are to be compared are made in turns
+                 change them, and trials that are to be compared alternate
     paced        loads can be paced by this clock, so that the DUT's own time decides what it is offered
     scatter_heading, scatter_meaning  of what is shown next to a median
     """
@@ -118,7 +118,7 @@ class HostClock(DutClock):
     def too_scattered(self, found: Figure) -> list[str]:
         if found.uncertainty is not None:
             return _too_uncertain(found.uncertainty)
-        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {fewest_values()} do"]
+        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {min_values()} do"]
 
 
 def _too_uncertain(uncertainty: float) -> list[str]:

@@ -250,7 +250,7 @@ def _copies(delivery: Delivery) -> dict[str, int]:
 
 def logged(measured: Measured) -> str | None:
     """That the ruleset's lines in the log kept the DUT from its packets, in words; None if they did not."""
-    share = sum(measured.disturbed_by.get(name, 0.0) for name in LOG_READERS)
+    share = sum(measured.perturbed_by.get(name, 0.0) for name in LOG_READERS)
     if share < CAUSE or not measured.problems:
         return None
     return f"reading the log of packets that the ruleset makes took {share:.0%} of the DUT's other time"

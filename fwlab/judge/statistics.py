@@ -105,7 +105,7 @@ def binomial_interval(counted: int, of: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def fewest_values() -> int:
+def min_values() -> int:
     """How many values such an interval of the median needs at least."""
     return 1 + math.ceil(-math.log2(1 - CONFIDENCE))
 
@@ -117,7 +117,7 @@ def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_cl
 
 
 def paired_ratio(measured: Measured, metric: Metric, testbed: TestbedFacts, base: str) -> Figure | None:
-    """The ratio to the case `base`, round by round, if the two were measured in turns; None if they were not.
+    """The ratio to the case `base`, round by round, if the two were interleaved; None if they were not.
 
     What changes slowly on the host changes both trials of a round alike, and not their ratio.
     """

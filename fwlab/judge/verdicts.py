@@ -49,7 +49,7 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     clock = refused_by_clock(metric, run.testbed.clock)
     if clock and metric.name == measured.metric:
         reasons.append(clock)
-    if metric.least_busy is None:
+    if metric.min_busy is None:
         return reasons
     interleaved = measured.interleaved
     paired = paired_ratio(measured, metric, run.testbed, interleaved.id) if interleaved is not None else None
@@ -99,7 +99,7 @@ def should_remeasure(measured: Measured, run: Run, metrics: Metrics) -> list[str
 
 def needs_more_trials(measured: Measured, run: Run, metrics: Metrics) -> bool:
     """Whether its trials lie so far apart that only more of them can give a median."""
-    found = [figure(measured, metrics[name], run.testbed) for name in measured.metrics if metrics[name].least_busy]
+    found = [figure(measured, metrics[name], run.testbed) for name in measured.metrics if metrics[name].min_busy]
     return any(one is not None and clock_of(run.testbed).needs_more_trials(one) for one in found)
 
 
@@ -108,14 +108,14 @@ def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
     if metric.invalidated_by and not clock_of(run.testbed).repeats:
         reasons += conduct.doubts(measured)
-    if metric.least_busy is None:
+    if metric.min_busy is None:
         return reasons
     reasons += measured.unsaturated
     trials = metric.trials(measured)
     if not trials:
         return reasons or ["no trial was completed"]
     lowest = min(trial.busy_share for trial in trials)
-    if lowest < metric.least_busy and not reasons:
+    if lowest < metric.min_busy and not reasons:
         reasons.append(f"DUT not saturated: busy {lowest:.1%} of a trial")
     return reasons
 
@@ -170,7 +170,7 @@ def verdict_on(
     clear = _clear(paired or own, None if paired else base_figure, between, run) and not (base and base_figure is None)
     doubted = faults if clear or paired else doubts
     reasons = doubted(measured, metric, run)
-    if (paired or base is None) and not clear and metric.least_busy is not None:
+    if (paired or base is None) and not clear and metric.min_busy is not None:
         reasons += _scattered(paired or own, run)
     own_reasons = set(reasons)
     if base is not None:

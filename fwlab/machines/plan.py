@@ -205,7 +205,7 @@ class Machine:
             "cpus": self.node["cpus"],
             "memory": self.hardware["memory_mib"],
             "nic_model_type": self.plan.board["nic_model"],
-            # A machine without an interface is asked for its address through QEMU's agent, unless there is one.
+            # The address of a machine without an interface comes from QEMU's agent.
             "qemu_use_agent": not any(networks),
         }
         if not kvm:
@@ -385,7 +385,7 @@ class Plan:
             known = ", ".join(self._dut_images)
             raise BadInput(f"{lab.id}: no DUT runs {system}; there are: {known}", f"fix labs/{lab.id}/lab.yml: needs")
         wanted = environment.dut_cpus()
-        cpus = min(wanted, self.testbed.most_cpus) if wanted else dut["cpus"]
+        cpus = min(wanted, self.testbed.max_cpus) if wanted else dut["cpus"]
         nodes["dut"] = {**dut, **dut.get("other_systems", {}).get(system, {}), "system": system, "cpus": cpus}
         kinds = self.kinds(lab)
         return [Machine(self, lab, role, node, self._ends(lab, role, node, kinds)) for role, node in nodes.items()]

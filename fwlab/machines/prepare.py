@@ -106,7 +106,7 @@ def _is_vagrants(machine: Machine) -> bool:
 
 
 def _remove(machine: Machine) -> None:
-    """Remove what a killed Vagrant left behind. The prefix belongs to this checkout, so nobody else uses the name."""
+    """Remove what a killed Vagrant left behind. The prefix belongs to this checkout alone."""
     for words in (["destroy", machine.domain], ["undefine", machine.domain, "--remove-all-storage"]):
         with contextlib.suppress(OSError):
             virsh(*words)

@@ -79,7 +79,7 @@ class Seed:
 
 
 def fingerprint_of(machine: Machine) -> str:
-    """Tells seeds apart, whatever key they let in. Raises OSError unless the seed was written."""
+    """A hash of the seed without its SSH key. Raises OSError unless the seed was written."""
     return _fingerprint_file(machine).read_text()
 
 

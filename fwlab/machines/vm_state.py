@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The memory of a machine in its disk: 190 MB that nobody reads again once the machine continues from it.
+"""The memory of a machine in its disk: 190 MB that are not read again once the machine continues from it.
 
 QEMU keeps it behind the disk's last sector. Reverting to an internal snapshot makes it part of the disk in use, so that
 deleting the snapshot frees nothing. QEMU writes a memory there only after it has freed the one before.

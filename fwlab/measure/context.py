@@ -23,7 +23,7 @@ class RunContext:
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
-    engine_why why that engine plays though nobody asked for it; empty: somebody did, or it is auto
+    engine_why why that engine was chosen by default; empty if the user named one, or it is auto
     untrusted  rulesets that may break the DUT will be measured, so its state is saved before anything else
     """
 

@@ -15,7 +15,7 @@ from fwlab.dut.protocol import CoreModel
 from fwlab.metrics.call_stacks import Stacks
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import BadInput
-from fwlab.model.events import Listener, StepStarted
+from fwlab.model.events import EventSink, StepStarted
 from fwlab.model.registry import Registry, discover
 from fwlab.model.results import Measured, Run, TestbedFacts
 from fwlab.testbed.machines import Machines
@@ -49,7 +49,7 @@ class FunctionCost:
 
 @dataclass(frozen=True)
 class CoreProfile:
-    """Where a packet waits: the core's title, every function, most cycles first, and stacks weighed by their waits."""
+    """Where a packet waits: the core's title, every function, most cycles first, and stacks weighted by their waits."""
 
     title: str
     functions: Sequence[FunctionCost]
@@ -117,12 +117,12 @@ def model_of(core: str) -> CoreModels:
 
 
 @contextlib.contextmanager
-def modelled(core: str, machines: Machines, forwarded: tuple[str, int], tell: Listener) -> Iterator[CoreModel | None]:
+def modelled(core: str, machines: Machines, forwarded: tuple[str, int], emit: EventSink) -> Iterator[CoreModel | None]:
     """The model of this core, attached to the DUT; None if no core is named. Raises CannotMeasure."""
     if not core:
         yield None
         return
-    tell(StepStarted(f"attaching a model of {core} to the DUT"))
+    emit(StepStarted(f"attaching a model of {core} to the DUT"))
     with model_of(core).attached(core, machines, forwarded) as counters:
         yield counters
 

@@ -43,7 +43,7 @@ def of_students(lab: Lab) -> dict[str, Drawn]:
 
 
 def draw(secret: str, lab: Lab, student: str) -> dict[str, Value]:
-    """The student's numbers. Without the secret nobody can tell another student's."""
+    """The student's numbers. Without the secret, another student's cannot be derived."""
     return {name: drawn.value(secret, lab.id, name, student) for name, drawn in of_students(lab).items()}
 
 
@@ -58,7 +58,7 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
     declared = of_students(lab)
     for key, number in numbers.items():
         if key not in declared or number not in declared[key].values:
-            raise BadInput(f"{lab.id}: drawn.{key}: {number} is no number of this task", "get a new task file")
+            raise BadInput(f"{lab.id}: drawn.{key}: {number} is not valid for this task", "get a new task file")
         try:
             declared[key].put(data, number)
         except ValueError as error:

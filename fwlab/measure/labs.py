@@ -33,7 +33,7 @@ def load_lab(project: Project, lab_id: str) -> Lab:
     where = display_path(project, path)
     lab = lab_in(read_yaml_file(path, where), where)
     if lab.id != lab_id:
-        raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
+        raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "rename one of them")
     lab._folder = path.parent
     lab = lab.with_ranges(load_ranges(project, lab))
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measure one ruleset: load it, then take the steps of every metric that is asked for.
 
-On a clock that the host shares, a case and its baseline are measured in turns, A B A B, so that what drifts on the host
+On a clock that the host shares, a case and its baseline are interleaved, A B A B, so that what drifts on the host
 drifts for both alike: its frequency, its temperature and its other work change in minutes.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.judge.statistics import fewest_values
+from fwlab.judge.statistics import min_values
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
 from fwlab.metrics.call_stacks import PROFILE
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared_traffic import TrafficClass
-from fwlab.model.errors import CannotMeasure, Overdue, Refused
+from fwlab.model.errors import CannotMeasure, DeadlineExceeded, Refused
 from fwlab.model.events import ItemPhase
 from fwlab.model.metric import TrafficKind, refused_by_clock
 from fwlab.model.results import Clock, Loading, Measured, Trouble
@@ -36,7 +36,7 @@ class Measurer:
         self._on_dut: str | None = None
 
     def measure(self, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
-        """All that is asked for, within `limit_s` seconds. Raises Overdue, and CannotMeasure if a node dies."""
+        """All that is asked for, within `limit_s` seconds. Raises DeadlineExceeded; CannotMeasure if a node dies."""
         try:
             with self._session.nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
                 return self._measure(spec)
@@ -68,7 +68,7 @@ class Measurer:
         """The ruleset on the DUT, with a trickle of its traffic, while the context is open; yields that in words.
 
         The start state is restored when the context ends, or else by the end of the DUT's connection. Raises Refused,
-        Overdue if the ruleset does not load within `limit_s` seconds, and CannotMeasure.
+        DeadlineExceeded if the ruleset does not load within `limit_s` seconds, and CannotMeasure.
         """
         nodes = self._session.nodes
         self._on_dut = None
@@ -96,7 +96,7 @@ class Measurer:
             stays = all(METRICS[name].keeps_ruleset for name in spec.metrics)
             if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
-                nodes.tell(ItemPhase(spec.id, "loading"))
+                nodes.emit(ItemPhase(spec.id, "loading"))
                 measured = measured.troubled(self._reset(spec))
                 measured = measured.plus(Loading(loads=load_time.load(nodes, spec)))
                 if spec.accounted:
@@ -107,7 +107,7 @@ class Measurer:
                 if spec.decided(measured):
                     break
                 if step.despite_problems or not measured.problems:
-                    nodes.tell(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
+                    nodes.emit(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
                     with self._play(spec, played, step.phase):
                         measured = step.run(self._session, spec, measured)
             if any(METRICS[name].takes_ruleset for name in spec.metrics):
@@ -146,7 +146,7 @@ class Measurer:
             yield
             return
         nodes = self._session.nodes
-        store = nodes.store.of_play(spec.traffic_name, phase - Phase.FLOOD, phase.most_packets)
+        store = nodes.store.of_play(spec.traffic_name, phase - Phase.FLOOD, phase.max_packets)
         with self.playing(store, nodes.classes):
             self._select(spec)
             yield
@@ -183,7 +183,7 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         traffic=spec.traffic,
         metric=spec.metrics[0],
         also=spec.metrics[1:],
-        tracked=spec.victim_class,
+        victim_class=spec.victim_class,
         offered=spec.offered,
         remarks=spec.remarks,
     )
@@ -196,10 +196,10 @@ def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | 
     """Measure by at least as many trials as a confidence interval needs, each in a round of its own.
 
     Without an interleaved case, the trials follow each other. A round has one trial of the case and one of the other;
-    everything else that the case asks for is measured in the first. Ends early after a problem. Raises Overdue after
-    `limit_s` seconds, and what `measure` raises.
+    everything else that the case asks for is measured in the first. Ends early after a problem. Raises DeadlineExceeded
+    after `limit_s` seconds, and what `measure` raises.
     """
-    count = max(spec.trial.count, fewest_values())
+    count = max(spec.trial.count, min_values())
     if spec.interleaved is None:
         return measure(replace(spec, trial=spec.trial.changed(count)), limit_s)
     ends = None if limit_s is None else time.monotonic() + limit_s
@@ -218,10 +218,10 @@ def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | 
 
 
 def _left(ends: float | None, spec: MeasurementSpec) -> float | None:
-    """Seconds that are left. Raises Overdue if none are."""
+    """Seconds that are left. Raises DeadlineExceeded if none are."""
     if ends is None:
         return None
     left = ends - time.monotonic()
     if left <= 0:
-        raise Overdue(f"{spec.id}: the measurement timed out")
+        raise DeadlineExceeded(f"{spec.id}: the measurement timed out")
     return left

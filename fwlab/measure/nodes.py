@@ -20,7 +20,7 @@ from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement import Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, CannotStart
-from fwlab.model.events import Listener, LogLine
+from fwlab.model.events import EventSink, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
@@ -36,7 +36,7 @@ def open_nodes(
     context: RunContext,
     machines: Machines,
     choice: engines.Choice,
-    tell: Listener,
+    emit: EventSink,
     model: CoreModel | None = None,
 ) -> Iterator[OpenNodes]:
     """Yields what measures on these nodes, what restores the DUT, and the DUT as it was found.
@@ -72,7 +72,7 @@ def open_nodes(
     system = dut_system(topology.nodes["dut"].system)
     dut = system.connect(to_dut, devices)
     others = [to_generator, to_sink]
-    recovery = Recovery(dut, to_dut, lambda: Snapshot(*forwarded), others, lambda line: tell(LogLine(line)))
+    recovery = Recovery(dut, to_dut, lambda: Snapshot(*forwarded), others, lambda line: emit(LogLine(line)))
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(recovery))
         stack.enter_context(contextlib.closing(engine))
@@ -103,7 +103,7 @@ def open_nodes(
             tcp=tcp,
             restore=recovery.restore,
             clock=machines.testbed.kind.clock,
-            tell=tell,
+            emit=emit,
             echo=EchoProbes(to_generator, last.ipv4.split("/")[0]).send,
             ns_per_instruction=ns_per_instruction,
             pacing=pacing,

@@ -75,7 +75,7 @@ def case_spec(context: RunContext, case: Case, trials: int | None) -> Measuremen
 
 
 def _base_of_case(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec | None:
-    """The case that this one's ratio is to, if their trials can be made in turns."""
+    """The case that this one's ratio is to, if their trials can alternate."""
     lab = context.lab
     expected = (e for e in lab.declared_expectations if e.metric == case.metric and e.ratio_to)
     name = next((e.ratio_to for e in expected if case.id in lab.cases_named(e.cases)), lab.baseline)
@@ -83,7 +83,7 @@ def _base_of_case(context: RunContext, case: Case, trials: int | None) -> Measur
 
 
 def _base(context: RunContext, name: str | None, metric: str, trials: int | None) -> MeasurementSpec | None:
-    """The case of this name, to be measured by this metric alone; None if that cannot be done in turns."""
+    """The case of this name, to be measured by this metric alone; None if their trials cannot alternate."""
     base = context.lab.cases.get(name or "")
     if base is None or metric not in (base.metric, *base.also) or not METRICS[metric].interleaved:
         return None
@@ -150,7 +150,7 @@ def with_metrics(context: RunContext, case: Case, names: Sequence[str]) -> Case:
             kinds = " or ".join(sorted(METRICS[name].traffic))
             raise BadInput(f"{case.id} plays {played}, {name} needs {kinds}", f"fwlab list {lab.id}")
     for missing in missing_fields(case, names, METRICS):
-        raise BadInput(f"{case.id}: {missing}", f"measure it with a case of {lab.id} that has that")
+        raise BadInput(f"{case.id}: {missing}", f"choose a case of {lab.id} that has it")
     return case.model_copy(update={"also": [*case.also, *(name for name in names if name not in own)]})
 
 

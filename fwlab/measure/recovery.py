@@ -24,9 +24,9 @@ class Recovery:
         ssh: Ssh,
         saved: Callable[[], Snapshot],
         others: Iterable[Ssh],
-        told: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
-        self._dut, self._ssh, self._make, self._others, self._tell = dut, ssh, saved, list(others), told
+        self._dut, self._ssh, self._make, self._others, self._log = dut, ssh, saved, list(others), log
         self._state: Snapshot | None = None
         self._tried = False
 
@@ -36,7 +36,7 @@ class Recovery:
             return
         left = self._dut.reset()
         if left:
-            self._tell(f"the DUT is not in its start state, and is saved as it is: {'; '.join(left)}")
+            self._log(f"the DUT is not in its start state, and is saved as it is: {'; '.join(left)}")
         self._dut.close()
         self.save()
         self._dut.open()
@@ -51,20 +51,20 @@ class Recovery:
             state.take()
             self._state = state
         except CannotMeasure as error:
-            self._tell(f"cannot save the DUT's state; a ruleset that crashes it will end the session: {error.message}")
+            self._log(f"cannot save the DUT's state; a ruleset that crashes it will end the session: {error.message}")
 
     def restore(self) -> bool:
         """Restore the saved state. False if there is none, or if a node does not answer afterwards."""
         if self._state is None:
             return False
-        self._tell("restoring the DUT's saved state")
+        self._log("restoring the DUT's saved state")
         self._dut.abandon()
         self._ssh.close()
         try:
             self._state.restore()
             return self._answers()
         except CannotMeasure as error:
-            self._tell(f"cannot restore the DUT: {error.message}")
+            self._log(f"cannot restore the DUT: {error.message}")
             return False
 
     def reconnect(self) -> bool:

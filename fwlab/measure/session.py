@@ -19,12 +19,12 @@ from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DeadlineExceeded, DutLost, Hindered
 from fwlab.model.events import (
+    EventSink,
     ItemFinished,
     ItemLeftOut,
     ItemStarted,
-    Listener,
     LogLine,
     MachinesBusy,
     PlanMade,
@@ -43,14 +43,14 @@ EXERCISE_S = 240.0
 WITHOUT_S = EXERCISE_S / 4
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
-#: Before how many later measurements nodes that did not answer are tried again: a busy host may have become quieter.
+#: Maximum number of later measurements that try nodes again which did not answer: the host may be less busy.
 REVIVALS = 3
 
 
 class Session:
     """A lab's machines, ready to measure. Made by `open_session`.
 
-    lost_link  returns the error that names a link which the host has lost, or None
+    lost_link  checks the host's links: returns an error that names a lost one, or None
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Session:
         recovery: Recovery,
         run: Run,
         ssh_config: Path,
-        tell: Listener,
+        emit: EventSink,
         lost_link: Callable[[], CannotMeasure | None] = lambda: None,
     ) -> None:
         self.context, self.run, self.ssh_config, self._lost_link = context, run, ssh_config, lost_link
-        self._measurer, self._recovery, self._tell = measurer, recovery, tell
+        self._measurer, self._recovery, self._emit = measurer, recovery, emit
         #: The lab whose traffic is played; None if it is the lab that the nodes were opened for.
         self._playing_of: RunContext | None = None
         self._dead: str | None = None
@@ -124,7 +124,7 @@ class Session:
             if why is None:
                 found.append(spec)
             else:
-                self._tell(ItemLeftOut(spec.id, why))
+                self._emit(ItemLeftOut(spec.id, why))
         return found
 
     def measure_cases(self, specs: list[MeasurementSpec]) -> None:
@@ -181,12 +181,12 @@ class Session:
             raise
 
     def _measure(self, specs: list[MeasurementSpec], limit_s: float | None = None) -> Iterator[Measured]:
-        self._tell(PlanMade(len(specs)))
+        self._emit(PlanMade(len(specs)))
         for spec in specs:
-            self._tell(ItemStarted(spec.id))
+            self._emit(ItemStarted(spec.id))
             measured = self._measure_one(spec, limit_s)
             ok = not (measured.problems or measured.unsaturated or measured.refused or measured.lost)
-            self._tell(ItemFinished(spec.id, summary(measured, self.run), ok))
+            self._emit(ItemFinished(spec.id, summary(measured, self.run), ok))
             yield measured
 
     def _measure_one(self, spec: MeasurementSpec, limit_s: float | None) -> Measured:
@@ -201,14 +201,14 @@ class Session:
         if reasons and not isinstance(error, CannotStart) and self._dead is None:
             fine_without = False
             if limit_s is not None and suspected(measured, self.run, METRICS):
-                fine_without = self._fine_without(spec, WITHOUT_S if isinstance(error, Overdue) else limit_s)
-            self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
+                fine_without = self._fine_without(spec, WITHOUT_S if isinstance(error, DeadlineExceeded) else limit_s)
+            self._emit(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
             if needs_more_trials(measured, self.run, METRICS):
                 more = max(TRIALS_IF_APART, spec.trial.count)
                 spec = replace(spec, trial=spec.trial.changed({"count": more}))
             measured, _ = self._attempt(spec, limit_s)
-            update: dict[str, object] = {"measured_again": reasons, "lost": []}
+            update: dict[str, object] = {"remeasured_because": reasons, "lost": []}
             if lost and measured.lost:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
                 update |= {"lost": lost + measured.lost, "problems": []}
@@ -219,7 +219,7 @@ class Session:
 
     def _fine_without(self, spec: MeasurementSpec, limit_s: float) -> bool:
         """Whether the same can be measured without the ruleset. If so, the host is not what keeps it from that."""
-        self._tell(LogLine(f"{spec.id}: in doubt: measuring the same without the ruleset"))
+        self._emit(LogLine(f"{spec.id}: in doubt: measuring the same without the ruleset"))
         if self._recovery.restore():
             self._measurer.forget()
         self._measurer.put_back_ends()
@@ -300,7 +300,7 @@ def summary(measured: Measured, run: Run) -> str:
 
 
 @contextlib.contextmanager
-def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
+def open_session(context: RunContext, emit: EventSink) -> Iterator[Session]:
     """A session on the lab's machines. Each measurement begins with the DUT in its start state.
 
     Machines that already run are used and left running. Machines started here are destroyed at the end, whatever
@@ -308,38 +308,38 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
     If another session uses the machines, this one waits and names it. Raises CannotMeasure, BadInput.
     """
     name = context.machines_lab.id
-    held = machines_held(context.project, name, context.lab.id, lambda holder: tell(MachinesBusy(name, holder)))
-    with held, _machines_up(context, tell) as session:
+    held = machines_held(context.project, name, context.lab.id, lambda holder: emit(MachinesBusy(name, holder)))
+    with held, _machines_up(context, emit) as session:
         yield session
 
 
 @contextlib.contextmanager
-def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
+def _machines_up(context: RunContext, emit: EventSink) -> Iterator[Session]:
     lab = context.machines_lab
     choice = engines.choose(context.project, context.engine)
     if context.engine_why:
-        tell(Warned(f"engine: {choice.name}, because {context.engine_why}"))
+        emit(Warned(f"engine: {choice.name}, because {context.engine_why}"))
     machines = Machines(context.project, context.topology, lab, context.testbed)
     started = False
     try:
         if not machines.running():
             if context.other_lab is not None:
                 raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
-            tell(StepStarted(f"vagrant up {lab.id}"))
+            emit(StepStarted(f"vagrant up {lab.id}"))
             started = True
-            machines.up(lambda line: tell(LogLine(line)))
+            machines.up(lambda line: emit(LogLine(line)))
         topology = context.topology
         forwarded = topology.ports.address, topology.ssh_port(lab.number, "dut")
         with (
-            modelled(context.core, machines, forwarded, tell) as core,
-            open_nodes(context, machines, choice, tell, core) as opened,
+            modelled(context.core, machines, forwarded, emit) as core,
+            open_nodes(context, machines, choice, emit, core) as opened,
         ):
             measurer, recovery, facts = opened
             run, stale = new_run(context, machines, choice.name, facts)
             for reason in stale:
-                tell(Warned(reason))
-            yield Session(context, measurer, recovery, run, machines.ssh_config, tell, machines.lost_link)
+                emit(Warned(reason))
+            yield Session(context, measurer, recovery, run, machines.ssh_config, emit, machines.lost_link)
     finally:
         if started and not context.keep:
-            tell(StepStarted(f"vagrant destroy {lab.id}"))
-            machines.destroy(lambda line: tell(LogLine(line)))
+            emit(StepStarted(f"vagrant destroy {lab.id}"))
+            machines.destroy(lambda line: emit(LogLine(line)))

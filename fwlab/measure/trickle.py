@@ -28,7 +28,7 @@ CPS, PIECE_S = 10.0, 2.0
 
 @contextlib.contextmanager
 def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
-    """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
+    """Play this traffic, which the engine already has, while the context is open; yields what is played, in words.
 
     By then the DUT has received packets; if none arrived, a warning is emitted.
     """
@@ -63,7 +63,7 @@ def light_load(nodes: Nodes) -> float:
                 time.sleep(LOOK_S)
         playing.stop()
     if not came:
-        nodes.tell(Warned("no packet reached the DUT"))
+        nodes.emit(Warned("no packet reached the DUT"))
         return MIN_PPS
     (began, first), (ended, last) = came[0], came[-1]
     if last > first:

@@ -105,7 +105,7 @@ def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         return so_far
     nodes = session.nodes
     nodes.dut.prepare_stacks(RATES)
-    with nodes.throttle(so_far.slowed):
+    with nodes.throttle(so_far.throttle_level):
         nodes.dut.arm_stacks(seconds=SECONDS)
         with traffic_guard(nodes.engine.start()) as playback:
             nodes.dut.collect_stacks(timeout=600)

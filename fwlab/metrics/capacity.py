@@ -30,7 +30,7 @@ from fwlab.model.trial import Delivery, Trial
 
 #: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
 MAX_IDLE = 0.0005
-#: A trial on the virtual testbed in which something else than packets took more than this share is perturbed.
+#: A trial on the virtual testbed in which non-packet work took more than this share is perturbed.
 MAX_OTHER = 0.005
 #: Of the packets received on the first link, this share may arrive on the last: nodes send a few of their own.
 MAX_REPLIED = 0.001
@@ -70,7 +70,7 @@ class Capacity(OfFlood):
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
     invalidated_by = "any class"
-    least_busy = 1 - MAX_IDLE
+    min_busy = 1 - MAX_IDLE
     usual_spread = USUAL_SPREAD
     interleaved = True
     below_ceiling = True
@@ -203,7 +203,7 @@ class Instructions(OfFlood):
     display = Display("instructions per packet", whole=True)
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
-    least_busy = 1 - MAX_IDLE
+    min_busy = 1 - MAX_IDLE
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         counted = [trial for trial in measured.trials if trial.processed]

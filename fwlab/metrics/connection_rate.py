@@ -30,7 +30,7 @@ from fwlab.metrics.measurement import (
 )
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, DeadlineExceeded
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Clients, Delivery, TcpTrial
@@ -38,7 +38,7 @@ from fwlab.model.trial import Clients, Delivery, TcpTrial
 #: A trial in which the DUT was idle for more than this share is not valid. Any pause of the two endpoints lets a closed
 #: loop run dry for a moment. Cost is counted by packets of a busy second, and at this share it changes by 0.3 %.
 MAX_IDLE_LOOP = 0.02
-#: A trial on the virtual testbed in which something else than packets took more than this share is perturbed: after a
+#: A trial on the virtual testbed in which non-packet work took more than this share is perturbed: after a
 #: pause the first packets are handled outside of ksoftirqd. Trials with 3 % of that lie among those with none.
 MAX_OTHER_LOOP = 0.03
 #: Minimum number of the clients' packets in a trial: some 400 connections.
@@ -50,7 +50,7 @@ IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 4
 #: Largest difference between the answers that the DUT and the clients counted, as a share.
 MAX_APART = 0.02
 #: Retransmitted segments per connection, at most; beyond that they determine the figure. TRex waits only half a second.
-#: The kernel waits RTO_MIN_S, and a very busy host may take longer. Beside a flood segments are lost, so wrk's
+#: The kernel waits RTO_MIN_S, and a very busy host may take longer. In a flood segments are lost, so wrk's
 #: retransmissions say nothing there.
 MAX_RETRANSMITTED = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
@@ -71,7 +71,7 @@ class ConnectionRate(MeasurableMetric):
     tolerance = Tolerance(share=0.03, ratio=0.05)
     needs_clock = True
     traffic = CONNECTIONS
-    least_busy = 1 - MAX_IDLE_LOOP
+    min_busy = 1 - MAX_IDLE_LOOP
     interleaved = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
@@ -118,7 +118,7 @@ class FlatOut(Attempt[Window]):
         """The valid windows as trials. If background traffic uses the first link, only the last link is counted."""
         first = len(self.packets) - 1 if self.background else 0
         # wrk lets all connections end. TRex has some open when it is stopped: half of them count.
-        # Beside a flood acknowledgements are lost and some answers cross the DUT twice: no more ended than began.
+        # In a flood acknowledgements are lost and some answers cross the DUT twice: no more ended than began.
         connections = (self.clients.opened + min(self.answers, self.clients.opened)) / 2
         each = connections / max(1, sum(self.packets[first:]))  # none, if the ruleset drops all
         return [
@@ -173,7 +173,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
             light, background = _at_light_rate(nodes, endpoints, flat.clients)
             clients.append(light)
             if background and not connections.background_flat_out:
-                watched = _watched(nodes, endpoints, found.slowed)
+                watched = _watched(nodes, endpoints, found.throttle_level)
     limited = background and background.limited
     trials = Overload(
         tcp=flat.trials(),
@@ -201,7 +201,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         with traffic_guard(endpoints.flat_out()) as opening:
             try:
                 windows = nodes.dut.collect_by_link(timeout=900)
-            except Overdue as error:
+            except DeadlineExceeded as error:
                 raise _explained(error, opening) from error
         return windows, opening.stop()
 
@@ -224,10 +224,10 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
     )
 
 
-def _explained(error: Overdue, opening: ConnectionLoad) -> Overdue:
+def _explained(error: DeadlineExceeded, opening: ConnectionLoad) -> DeadlineExceeded:
     with contextlib.suppress(CannotMeasure):
-        return Overdue(f"{error.message}: {_completed(opening.stop())}", error.hint)
-    return Overdue(error.message, error.hint)
+        return DeadlineExceeded(f"{error.message}: {_completed(opening.stop())}", error.hint)
+    return DeadlineExceeded(error.message, error.hint)
 
 
 def _completed(clients: Clients) -> str:

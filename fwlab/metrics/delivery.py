@@ -200,7 +200,7 @@ def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[P
 def carried_in_flood(measured: Measured, ring: int) -> float | None:
     """Packets per real second that the DUT processed in the flood; None if it was slowed, or too few were counted."""
     flood, pps = measured.flood, measured.generator_pps
-    if measured.slowed or flood is None or flood.taken is None or not pps:
+    if measured.throttle_level or flood is None or flood.taken is None or not pps:
         return None
     # What lay in the ring at the end of the flood was processed after it.
     processed = flood.taken - ring

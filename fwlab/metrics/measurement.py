@@ -19,7 +19,7 @@ from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, TrafficClass
-from fwlab.model.events import Listener
+from fwlab.model.events import EventSink
 from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import RulesetFile
@@ -105,7 +105,7 @@ class Nodes:
     tcp       `tcp(connections)` sets up generator and sink as TCP endpoints while it is open
     restore   puts the DUT back into its saved state; False if it cannot
     clock     what the DUT's clock counts
-    tell      receives events about the progress of a long measurement
+    emit      receives events about the progress of a long measurement
     echo      `echo(count, interval_s)` sends `count` probes from the generator through the DUT to the sink and back
     ns_per_instruction  nanoseconds of the DUT's clock for each instruction; 1 where that clock is the host's
     pacing    plays at exact loads in the DUT's own time; None where that cannot be
@@ -124,7 +124,7 @@ class Nodes:
     tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] = _absent
     restore: Callable[[], bool] = lambda: False
     clock: Clock = "instructions"
-    tell: Listener = lambda _event: None
+    emit: EventSink = lambda _event: None
     echo: Callable[[int, float], Echoes] = _absent
     ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
@@ -185,10 +185,10 @@ class Phase(IntEnum):
     STATES_IN_FLOOD = 80  # empties the table
     TRACKED = 85  # and so does this
     LAST = 90
-    WITHOUT_RULESET = 95  # takes the ruleset away
+    WITHOUT_RULESET = 95  # removes the ruleset
 
     @property
-    def most_packets(self) -> int | None:
+    def max_packets(self) -> int | None:
         """The most packets that a step of this phase plays; None if there is no limit."""
         return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD, Phase.TRACKED) else None
 

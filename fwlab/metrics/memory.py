@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory: what the DUT's kernel holds for a ruleset, its sets and its tables, in bytes.
 
-The ruleset is loaded, then taken away; its modules stay. The figure is the difference. Code is no part of it, nor are
+The ruleset is loaded, then removed; its modules stay. The figure is the difference. It includes neither code nor
 empty tables. Where a case gives `state_packets`, that number of packets fills the ruleset's tables first, as it
 fills the connection table for `states`.
 """
@@ -20,7 +20,7 @@ MAX_TIMES = 3
 
 
 class Memory(MeasurableMetric):
-    """Bytes that the kernel holds for the ruleset. Measuring takes the ruleset away, so this comes last."""
+    """Bytes that the kernel holds for the ruleset. Measuring removes the ruleset, so this comes last."""
 
     name = "memory"
     unit = "bytes"
@@ -41,7 +41,7 @@ METRIC = Memory()
 
 
 def times(spec: MeasurementSpec) -> int:
-    """How often the ruleset is weighed."""
+    """How often the ruleset's memory is measured."""
     small = sum(len(file.text) for file in spec.files) < SMALL
     return min(MAX_TIMES, spec.trial.count) if small and not spec.state_packets else 1
 

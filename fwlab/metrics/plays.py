@@ -105,11 +105,11 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
 
     What was taken in has been sent on or dropped by the next look: the DUT serves both in one go.
     """
-    patience = time.monotonic() + SETTLED_S
+    deadline = time.monotonic() + SETTLED_S
     earlier = None
     while True:
         taken, sent_on = (after - then for after, then in zip(link_counters(nodes), before, strict=True))
-        if time.monotonic() > patience or (taken >= sent and taken == earlier):
+        if time.monotonic() > deadline or (taken >= sent and taken == earlier):
             return taken, sent_on
         if taken < sent:
             time.sleep(LOOK_S)
@@ -130,10 +130,10 @@ def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
 
 def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
     """Wait until the DUT has taken in more than `count` packets since it had `since`: how many then, and when."""
-    patience = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         taken, now = link_counters(nodes)[0], time.monotonic()
-        if taken > since + count or now > patience:
+        if taken > since + count or now > deadline:
             return taken, now
         time.sleep(LOOK_S)
 

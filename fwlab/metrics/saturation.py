@@ -27,7 +27,7 @@ class Attempt(Generic[T]):
 
     valid        the DUT was saturated, by packets alone
     unsaturated  the DUT was idle at times
-    perturbed    something else than packets took CPU time
+    perturbed    non-packet work took CPU time
     ran          nanoseconds that each program and each [kernel thread] ran around the perturbed trials
     """
 
@@ -74,10 +74,10 @@ class Search(Generic[A]):
         """
         return measured.hindered(self.problems if throttled else []).plus(
             Overload(
-                slowed=self.level,
+                throttle_level=self.level,
                 idle_trials=len(self.attempt.unsaturated),
-                disturbed_trials=len(self.attempt.perturbed),
-                disturbed_by=self.attempt.shares(),
+                perturbed_trials=len(self.attempt.perturbed),
+                perturbed_by=self.attempt.shares(),
                 unsaturated=[] if throttled else list(self.problems),
             )
         )

@@ -159,7 +159,7 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     counting = spec.asks_for("tracked") and not spec.load_dependent
     if states is None or not (nodes.dut.count_flows() if counting else nodes.dut.forget_states()):
         return so_far
-    with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
+    with nodes.throttle(so_far.throttle_level), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
         before, _ = once_taken(nodes, 0, link_counters(nodes)[0])
         once_taken(nodes, max(MIN_REFILLED, states.held), before)
         playing.stop()

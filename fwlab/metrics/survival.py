@@ -47,7 +47,7 @@ RINGS = 8
 #: ... and for enough packets of the class that chance (at most the square root of their number) moves the surviving
 #: share by no more than this, within these bounds.
 CHANCE = 0.01
-MIN_OF_CLASS, ENOUGH_OF_CLASS = 300, 1000
+MIN_OF_CLASS, MAX_OF_CLASS = 300, 1000
 #: If the sink counts less than this share of what the DUT sent on, it did not keep up. It misses packets of all
 #: classes alike: its counts give the share of a class, and the DUT's counter gives the total.
 KEPT_UP = 0.9
@@ -90,7 +90,7 @@ class Survival(MeasurableMetric):
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        tracked = traffic_class or measured.tracked or ""
+        tracked = traffic_class or measured.victim_class or ""
         if measured.paced:
             shares = [trial.survived(tracked) for play in measured.paced for trial in play.trials]
             return [min(1.0, share) for share in shares if share is not None]
@@ -98,7 +98,7 @@ class Survival(MeasurableMetric):
         return [share for share in shares if share is not None]
 
     def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
-        tracked = traffic_class or measured.tracked or ""
+        tracked = traffic_class or measured.victim_class or ""
         trials = [trial for play in measured.paced for trial in play.trials]
         left = sum(trial.left(tracked) for trial in trials)
         offered = sum(trial.offered.get(tracked, 0) for trial in trials)
@@ -138,7 +138,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         return so_far.troubled([NO_LOAD.format(spec.baseline)])
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
-    for level in range(so_far.slowed, nodes.levels):
+    for level in range(so_far.throttle_level, nodes.levels):
         delivery = _play(nodes, spec, load, level, wanted)
         counted, sent_on = sum(delivery.arrived.values()), delivery.sent_on or 0
         # At a further level the sink gets more of the host's time, and fewer packets to count.
@@ -164,7 +164,7 @@ def _rate(measured: Measured) -> float | None:
 def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
     """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
     mix = nodes.store.offered(spec.traffic_name, MIX)
-    of_class = min(ENOUGH_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
+    of_class = min(MAX_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
     in_mix = max(1, mix[require(spec.victim_class, "victim_class")])
     return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
 

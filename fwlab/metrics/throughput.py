@@ -70,11 +70,11 @@ def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     if highest <= MIN_PPS:
         return so_far.troubled([f"{highest:,.0f} pps is the highest load, too little to search for a rate"])
 
-    def tell(bounds: Bounds, trials: int, spent_s: float) -> None:
+    def report(bounds: Bounds, trials: int, spent_s: float) -> None:
         named = {NAMES[ratio]: interval for ratio, interval in bounds.items()}
-        session.nodes.tell(BoundsNarrowed(spec.id, named, trials, spent_s, BUDGET_S))
+        session.nodes.emit(BoundsNarrowed(spec.id, named, trials, spent_s, BUDGET_S))
 
-    done = search(measurer.measure, lowest=MIN_PPS, highest=highest, terms=measurer.terms, tell=tell)
+    done = search(measurer.measure, lowest=MIN_PPS, highest=highest, terms=measurer.terms, report=report)
     return with_found(so_far, searches=[*found(so_far).searches, done])
 
 

@@ -71,7 +71,7 @@ class Drawn(Strict):
     def value(self, key: str, lab: str, name: str, whom: str = "") -> Value:
         """What is drawn with this key, a seed or a secret, for the number of this name in this lab.
 
-        whom  the student or the play. Without the key nobody can tell what another one has
+        whom  the student or the play. Without the key, another's numbers cannot be derived
         """
         digest = hmac.new(key.encode(), f"{lab}\0{name}\0{whom}".encode(), hashlib.sha256).digest()
         return self.values[int.from_bytes(digest) % len(self.values)]
@@ -125,7 +125,7 @@ def _sum(value: Any, number: Any, place: str) -> Any:
 
 
 def seed_or_new(given: int | None) -> int:
-    """The given seed, or one that nobody can guess from the last one. Raises BadInput for a seed below 0."""
+    """The given seed, or a new one that cannot be guessed from the last. Raises BadInput for a seed below 0."""
     if given is None:
         return secrets.randbelow(SEEDS - 1) + 1
     if given < 0:

@@ -55,5 +55,5 @@ class DutLost(Hindered):
     """The DUT died or does not answer any more."""
 
 
-class Overdue(Hindered):
+class DeadlineExceeded(Hindered):
     """A measurement exceeded its time limit."""

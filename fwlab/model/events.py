@@ -112,7 +112,7 @@ class TerminalLent:
 
 @dataclass(frozen=True)
 class TerminalBack:
-    """The terminal that was lent is free again."""
+    """The lent terminal is free again."""
 
 
 Event = (
@@ -129,4 +129,4 @@ Event = (
     | TerminalLent
     | TerminalBack
 )
-Listener = Callable[[Event], None]
+EventSink = Callable[[Event], None]

@@ -109,9 +109,9 @@ class Metric(Protocol):
     by_class  whether it is the share of one traffic class, which a check has to name
     of_baseline  whether it is measured at a multiple of the baseline's capacity (`offered`), which must be known
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
-    least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
+    min_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     below_ceiling  whether a figure near what the generator can send is one of the generator's
-    interleaved  whether its trials and those of a baseline are made in turns where the DUT's clock is the host's
+    interleaved  whether its trials alternate with those of a baseline where the DUT's clock is the host's
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
 
@@ -128,7 +128,7 @@ class Metric(Protocol):
     by_class: bool = False
     of_baseline: bool = False
     invalidated_by: InvalidatedBy = "none"
-    least_busy: float | None = None
+    min_busy: float | None = None
     below_ceiling: bool = False
     interleaved: bool = False
     usual_spread: float | None = None
@@ -145,7 +145,7 @@ class Metric(Protocol):
         return None
 
     def trials(self, measured: Measured) -> Sequence[TimedTrial]:
-        """The trials in which the DUT had to be saturated; none where `least_busy` is None."""
+        """The trials in which the DUT had to be saturated; none where `min_busy` is None."""
         return []
 
     def doubts(self, measured: Measured) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
@@ -72,7 +72,7 @@ class TestbedFacts(Frozen):
 
     forced  the user named the testbed
     boxes   by role
-    ranges  the absolute ranges that apply; results from before this field say it by name and accelerator
+    ranges  the absolute ranges that apply
     core    the core that the trials were modelled on; written only if there was one
     """
 
@@ -172,7 +172,8 @@ P = TypeVar("P", bound=Part)
 class Subject(Frozen):
     """What is measured.
 
-    tracked  the class that survival is about; `offered`: the load, as a multiple of the baseline's capacity
+    victim_class  the class that survival is about
+    offered  the load, as a multiple of the baseline's capacity
     """
 
     id: str
@@ -183,7 +184,7 @@ class Subject(Frozen):
     traffic: str | None = None
     metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
-    tracked: str | None = None
+    victim_class: str | None = None
     offered: float | None = None
 
 
@@ -205,9 +206,9 @@ class Overload(Part):
     flood     what became of the packets that the DUT received during the flood of `trials`
     generator_sent, generator_pps  what the generator sent, and how fast
     idle_trials  trials left out because the DUT was idle at times
-    disturbed_trials  trials left out because non-packet work ran on the DUT
-    disturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
-    slowed    the throttle level of the trials (0: none)
+    perturbed_trials  trials left out because non-packet work ran on the DUT
+    perturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
+    throttle_level  of the trials (0: none)
     unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
     """
 
@@ -217,9 +218,9 @@ class Overload(Part):
     generator_sent: int | None = None
     generator_pps: float | None = None
     idle_trials: Count = 0
-    disturbed_trials: Count = 0
-    disturbed_by: dict[str, float] = {}
-    slowed: Highest = 0
+    perturbed_trials: Count = 0
+    perturbed_by: dict[str, float] = {}
+    throttle_level: Highest = 0
     unsaturated: Reasons = []
 
 
@@ -287,11 +288,21 @@ class Trouble(Part):
     lost: list[str] = []
 
 
+#: What results that were published earlier call fields of today.
+FORMER_NAMES = {
+    "disturbed_by": "perturbed_by",
+    "disturbed_trials": "perturbed_trials",
+    "measured_again": "remeasured_because",
+    "slowed": "throttle_level",
+    "tracked": "victim_class",
+}
+
+
 class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overload, Loading, Subject):
     """The result of one case or exercise: every trial, every loading, every count. It never changes.
 
     wall_s    seconds that it took
-    measured_again  why an earlier measurement was discarded; empty if there was none
+    remeasured_because  why an earlier measurement was discarded; empty if there was none
     remarks   what to say of a student's ruleset with the verdict; written only if there is anything
     fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
     interleaved  the case whose trials alternated with this one's; written only if there is one
@@ -299,11 +310,16 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
     """
 
     wall_s: float = 0.0
-    measured_again: list[str] = []
+    remeasured_because: list[str] = []
     remarks: list[str] = []
     fine_without: bool = False
     interleaved: Measured | None = None
     counts: dict[str, dict[str, Any]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_todays_names(cls, data: Any) -> Any:
+        return {FORMER_NAMES.get(name, name): value for name, value in data.items()} if isinstance(data, dict) else data
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -328,9 +344,9 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
             trials=later.trials,
             tcp=later.tcp,
             idle_trials=later.idle_trials,
-            disturbed_trials=later.disturbed_trials,
-            disturbed_by=later.disturbed_by,
-            slowed=later.slowed,
+            perturbed_trials=later.perturbed_trials,
+            perturbed_by=later.perturbed_by,
+            throttle_level=later.throttle_level,
             unsaturated=later.unsaturated,
         )
         trouble = Trouble(problems=later.problems, suspects=later.suspects, refused=later.refused, lost=later.lost)

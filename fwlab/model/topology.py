@@ -36,7 +36,7 @@ class Clock(Frozen):
     icount_shift: int
 
 
-class Machine(Frozen):
+class HardwareDefaults(Frozen):
     """The virtual hardware that all nodes have in common.
 
     receive_ring   packets
@@ -116,7 +116,7 @@ class Topology(Frozen):
 
     ports: Ports
     clock: Clock
-    machine: Machine
+    machine: HardwareDefaults
     nodes: dict[Role, Node]
     links: dict[str, Link]
     port_shift: int = Field(default=0, exclude=True)

@@ -123,7 +123,7 @@ class TcpTrial(_Watched):
 class Clients(Frozen):
     """What the clients counted while they opened connections, flat out or at a rate.
 
-    program     what opened them; None in a result from before this field
+    program     what opened them
     opened      connections that they began
     completed   how many of these fetched the whole object
     failed      refused, reset, timed out, cut short or answered with an error
@@ -133,7 +133,7 @@ class Clients(Frozen):
     intended_load  connections per second asked for; None: flat out, with `concurrent` open all the time
     """
 
-    program: Literal["wrk", "httperf", "trex"] | None = None
+    program: Literal["wrk", "httperf", "trex"]
     opened: int = Field(ge=0)
     completed: int = Field(ge=0)
     failed: int = Field(ge=0)

@@ -31,7 +31,7 @@ class Variants(Strict):
 
     right  solutions that must pass every check
     wrong  solutions that must fail
-    also_right  by name, non-solutions (grading/non_solutions.py) that solve this exercise too, and why they may
+    also_right  by name, non-solutions (grading/lab_rulesets.py) that solve this exercise too, and why they may
     """
 
     right: dict[Identifier, Line] = {}

@@ -10,6 +10,9 @@ walks        which rule decided about a packet, and what became of it
 reach        which rules the packets reach, and what stands before the others
 comparing    packets that two rulesets treat differently, reduced to the plainest
 prices       what the packets cost about which one rule decides
+stretches    where a packet's instructions go, by rules that follow each other
+forms        the same rules as other tools load them
+changes      what often makes rules cheaper, made and tried
 files        the rules as files
 showing      what was found, as text and as JSON
 """

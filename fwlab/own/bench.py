@@ -18,7 +18,8 @@ empty connection table. Its steps are dicts:
 
 The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it.
 
-`price` times single packets; one that the machine sends, with the socket that it is sent through.
+`price` times single packets; one that the machine sends, with the socket that it is sent through. A `cut` is a place in
+the rules at which they end: the timed packet is dropped there, and no other.
 """
 
 import contextlib
@@ -36,15 +37,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from fwlab.dut.linux.agent import netlink
+from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.own import packets
+from fwlab.rulesets.kind import Refusal
 
 SELF = "self"
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-NETLINK_NETFILTER, SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 12, 270, 1, 9
-#: Types of netlink's messages: nf_tables' trace; to delete entries of the connection table.
-TRACE, DELETE_ENTRY = 10 << 8 | 17, 1 << 8 | 2
-REQUEST, ACKNOWLEDGE = 1, 4
+SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 270, 1, 9
+#: Type of netlink's messages with nf_tables' trace.
+TRACE = 10 << 8 | 17
 #: Attributes of a trace message.
 TABLE, CHAIN, HANDLE, KIND, VERDICT, ID, MARK, POLICY = 1, 2, 3, 4, 5, 6, 14, 16
 FAMILIES = {1: "inet", 2: "ip", 10: "ip6", 7: "bridge", 5: "netdev"}
@@ -62,6 +65,11 @@ SETTLED_S = 0.2
 #: Times that a packet is sent before any is timed. CPython runs a function faster from its ninth call on, and the
 #: kernel's first packet allocates what later ones find.
 WARM_UP = 16
+#: The sender of the frames that are timed; a cut drops them.
+CUT = b"\x02\0\0\0\0\x0c"
+#: How long a packet is sampled (s), and the functions of the kernel by which one arrives or is sent.
+SAMPLED_S = 4.0
+ENTRIES = ("tun_get_user", "raw_sendmsg", "rawv6_sendmsg")
 #: Largest frame that is read.
 FRAME = 1 << 16
 
@@ -101,10 +109,10 @@ class Trace:
     """The kernel's trace of packets in this namespace."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, NETLINK_NETFILTER)
+        self._socket = netlink.opened()
+        self._socket.setblocking(False)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
-        self._socket.bind((0, 0))
         self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
 
     def read(self) -> tuple[list[tuple[Any, ...]], int]:
@@ -120,7 +128,7 @@ class Trace:
                 if error.errno == errno.ENOBUFS:
                     raise Failed("the trace of one packet is longer than the kernel keeps") from error
                 raise
-            for kind, body in messages(data):
+            for kind, body in netlink.messages(data):
                 if kind != TRACE:
                     continue
                 event = Event.of(body)
@@ -146,8 +154,8 @@ class Event(NamedTuple):
 
     @classmethod
     def of(cls, body: bytes) -> "Event":
-        given = dict(attributes(body[4:]))
-        verdict = dict(attributes(given[VERDICT])) if VERDICT in given else {}
+        given = dict(netlink.attributes(body[4:]))
+        verdict = dict(netlink.attributes(given[VERDICT])) if VERDICT in given else {}
         code = struct.unpack("!i", verdict[1] if 1 in verdict else given.get(POLICY, b"\0\0\0\1"))[0]
         handle = struct.unpack("!Q", given[HANDLE])[0] if HANDLE in given else 0
         met = (
@@ -170,32 +178,11 @@ def _number(data: bytes | None) -> int:
     return 0 if data is None else int.from_bytes(data, "big")
 
 
-def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each netlink message."""
-    while len(data) >= 16:
-        length, kind = struct.unpack_from("=IH", data)
-        if not 16 <= length <= len(data):
-            return
-        yield kind, data[16:length]
-        data = data[(length + 3) & ~3 :]
-
-
-def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and value of each attribute."""
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if not 4 <= length <= len(data):
-            return
-        yield kind & 0x3FFF, data[4:length]
-        data = data[(length + 3) & ~3 :]
-
-
 class Table:
     """The namespace's connection table."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
-        self._socket.bind((0, 0))
+        self._socket = netlink.opened()
 
     def entries(self) -> list[str]:
         """Each entry without what differs each time."""
@@ -213,12 +200,8 @@ class Table:
         return " ".join([words[0], words[2], *state])
 
     def empty(self) -> None:
-        """Delete all entries."""
-        self._socket.send(struct.pack("=IHHIIBBH", 20, DELETE_ENTRY, REQUEST | ACKNOWLEDGE, 1, 0, 0, 0, 0))
-        for kind, body in messages(self._socket.recv(FRAME)):
-            code = struct.unpack_from("=i", body)[0]
-            if kind == 2 and code not in (0, -errno.ENOENT):
-                raise Failed(f"the connection table cannot be emptied: {os.strerror(-code)}")
+        """Delete all entries. Raises OSError."""
+        netlink.forget_connections(self._socket)
 
 
 class Interface:
@@ -259,20 +242,28 @@ class Bench:
             raise Failed(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}")
         self._interfaces: dict[str, Interface] = {}
         self._files: list[dict[str, str]] = []
+        self._tools: dict[str, tuple[str, ...]] = _LOADED
         self._ways: tuple[str, str] | None = None
         self._loaded = False
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them."""
-        self._files = request["files"]
+        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them.
+
+        form  of `_FORMS`: which tools load them
+        """
+        self._files, self._tools = request["files"], _LOADED | _FORMS[request.get("form", "")]
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
         saved = {kind: call(f"{kind}-nft-save", "-c") for kind in ("iptables", "ip6tables") if self._has(kind)}
         sets = call("ipset", "save") if self._has("ipset") else ""
         texts = call("nft", "-a", "list", "ruleset")
         return {"nft": listed, "texts": texts, "saved": saved, "sets": sets, "kernel": os.uname().release}
+
+    def translate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What iptables-restore-translate makes of rules: `kind` and `text`."""
+        return {"text": call(f"{request['kind']}-restore-translate", "-f", "/dev/stdin", text=request["text"])}
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace."""
@@ -314,7 +305,11 @@ class Bench:
 
         `packets` are conversations, each with the step that is timed (`place`), and with `fresh` on rules just loaded.
         Each is played `times` times over. Returns for each the times; fewer where there was nothing to answer.
+
+        cut  a rule before which the packets are dropped, or a chain's policy: family, table, chain, handle (or 0)
         """
+        cut = request.get("cut")
+        inserted = self._cut(cut) if cut else ""
         gc.disable()
         try:
             sent_or_arriving = {one["steps"][one["place"]].get("iface") == SELF: one for one in request["packets"]}
@@ -323,6 +318,36 @@ class Bench:
             return {"ns": [self._timed(one, request["times"]) for one in request["packets"]]}
         finally:
             gc.enable()
+            if cut:
+                call("nft", "delete", "rule", *cut[:3], "handle", inserted)
+
+    def sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Samples of the kernel at `rates` (Hz) while a `packet`, given as to `price`, is sent again and again.
+
+        Returns the call stacks of its handling. One in a connection follows its conversation, which is played once.
+        """
+        one, place = request["packet"], request["packet"]["place"]
+        self._table.empty()
+        seen: list[Any] = []
+        for step in one["steps"][:place]:
+            seen.append(self._step(step, seen))
+        perf = Perf(request["rates"])
+        try:
+            perf.control("enable")
+            ends = time.monotonic() + SAMPLED_S
+            while time.monotonic() < ends:
+                if place == 0:
+                    self._table.empty()
+                self._step(one["steps"][place], seen)
+            perf.control("disable")
+        finally:
+            stacks = perf.stacks()
+        found: dict[str, int] = {}
+        for stack, samples in stacks.items():
+            begin = next((stack.index(entry) for entry in ENTRIES if entry in stack), None)
+            if begin is not None:
+                found[stack[begin:]] = found.get(stack[begin:], 0) + samples
+        return {"stacks": found}
 
     def trace(self, request: dict[str, Any]) -> dict[str, Any]:
         """Stop tracing, or begin again (`on`). While any namespace traces, all packets pay for it."""
@@ -341,14 +366,25 @@ class Bench:
     def _reload(self) -> None:
         if self._loaded:
             call("nft", "flush", "ruleset")
+            for file in self._files:
+                if "legacy" in self._tools[file["kind"]][0]:
+                    named = [line for line in file["text"].splitlines() if line.startswith("*")]
+                    call(*self._tools[file["kind"]], text="".join(f"{line}\nCOMMIT\n" for line in named))
             if self._has("ipset"):
                 call("ipset", "destroy")
         self._loaded = True
         for file in sorted(self._files, key=lambda file: list(_LOADED).index(file["kind"])):
             try:
-                call(*_LOADED[file["kind"]], text=file["text"])
+                call(*self._tools[file["kind"]], text=file["text"])
             except Failed as error:
                 raise Failed(f"{file['name']}: {error}") from error
+
+    def _cut(self, cut: list[Any]) -> str:
+        """Put the rule there that drops the timed packets. Returns its handle."""
+        *chain, handle = cut
+        where = ("insert", "rule", *chain, "position", str(handle)) if handle else ("add", "rule", *chain)
+        made = call("nft", "-a", "-e", *where, f"@ll,48,48 0x{CUT.hex()}", "drop")
+        return made.split("# handle ")[1].split()[0]
 
     def _mark_ways(self) -> None:
         """Trace every packet, and mark in the trace which hook it enters and whether it leaves the last one."""
@@ -366,23 +402,9 @@ class Bench:
         self._table.empty()
         found: list[Any] = []
         for step in steps:
-            if "wait" in step:
-                time.sleep(step["wait"])
-                found.append(None)
-                continue
-            arriving = self._arriving(step, found)
-            if arriving is None:
-                found.append(None)
-                continue
-            iface, packet = arriving
-            self._drain()
-            if iface == SELF:
-                self._send(packet)
-            else:
-                self._interfaces[iface].write(packets.frame(packet, self._interfaces[iface].mac))
+            played = self._step(step, found)
             met, mark = self._trace.read()
-            left = [[name, one] for name, other in self._interfaces.items() for one in other.read()]
-            found.append([ways.setdefault(tuple(met), len(ways)), left, mark])
+            found.append(played and [ways.setdefault(tuple(met), len(ways)), played[1], mark])
         return [found, self._table.entries()]
 
     def _timed(self, one: dict[str, Any], times: int) -> list[int]:
@@ -393,13 +415,13 @@ class Bench:
             self._table.empty()
             seen: list[Any] = []
             for step in one["steps"][: one["place"]]:
-                seen.append(self._untraced(step, seen))
-            took = self._untraced(one["steps"][one["place"]], seen)
+                seen.append(self._step(step, seen))
+            took = self._step(one["steps"][one["place"]], seen, CUT)
             if took is not None:
                 found.append(took[0])
         return found
 
-    def _untraced(self, step: dict[str, Any], seen: list[Any]) -> list[Any] | None:
+    def _step(self, step: dict[str, Any], seen: list[Any], sender: bytes = packets.SENDER) -> list[Any] | None:
         """Play one step: how long the kernel took (ns), and what left; None if there was nothing to answer."""
         if "wait" in step:
             time.sleep(step["wait"])
@@ -408,13 +430,13 @@ class Bench:
         if arriving is None:
             return None
         iface, packet = arriving
-        self._discard()
+        self._drain()
         if iface == SELF:
             begun = time.perf_counter_ns()
             self._send(packet)
             took = time.perf_counter_ns() - begun
         else:
-            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac)
+            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac, sender)
             begun = time.perf_counter_ns()
             write(data)
             took = time.perf_counter_ns() - begun
@@ -465,10 +487,7 @@ class Bench:
 
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
-        self._discard()
         self._trace.read()
-
-    def _discard(self) -> None:
         for other in self._interfaces.values():
             for _ in other.read():
                 pass
@@ -479,6 +498,12 @@ _LOADED = {
     "iptables": ("iptables-nft-restore", "--counters"),
     "ip6tables": ("ip6tables-nft-restore", "--counters"),
     "nft": ("nft", "-f", "-"),
+}
+#: Other tools for the same rules, by the form that these then have.
+_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "": {},
+    "legacy": {kind: (f"{kind}-legacy-restore", "--counters") for kind in ("iptables", "ip6tables")},
+    "optimized": {"nft": ("nft", "--optimize", "-f", "-")},
 }
 
 
@@ -499,13 +524,15 @@ def main() -> int:
             bench = bench or Bench()
             operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
                 "load": bench.load,
+                "translate": bench.translate,
                 "prepare": bench.prepare,
                 "play": bench.play,
                 "price": bench.price,
+                "sample": bench.sample,
                 "trace": bench.trace,
             }
             answer = operations[request["op"]](request)
-        except (Failed, OSError) as error:
+        except (Failed, Refusal, OSError) as error:
             answer = {"failed": str(error)}
         sys.stdout.write(json.dumps({**answer, "number": request["number"]}, separators=(",", ":")) + "\n")
         sys.stdout.flush()

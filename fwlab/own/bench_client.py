@@ -2,27 +2,33 @@
 """The host's end of a bench: one ruleset on one kernel, this host's or the DUT's."""
 
 import contextlib
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
+from fwlab.dut.agent_client import with_line
+from fwlab.dut.linux.client import modules_archive
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
-from fwlab.own.rules import Rules, read
+from fwlab.own.files import HOW
+from fwlab.own.rules import Key, Rules, read
 from fwlab.own.walks import Walk, walk
 
 #: Starts the program. Its three streams are pipes.
 Start = Callable[[], subprocess.Popen[bytes]]
 MODULE = "fwlab.own.bench"
+#: Modules that it needs.
+USES = (
+    "fwlab.own.packets",
+    "fwlab.rulesets.kind",
+    *(f"fwlab.dut.linux.agent.{name}" for name in ("netlink", "perf_samples", "counters", "kernel", "tasks")),
+)
 FOLDER = "/run/fwlab-own"
 #: Conversations of one request, so that none takes long.
 MANY = 400
@@ -30,6 +36,8 @@ MANY = 400
 EVERY = 25
 #: Packets of one request that times them.
 FEW = 50
+#: Rules of a ruleset. Some nine conversations are drawn for each.
+MAX_RULES = 10_000
 #: Time limits (s): to load rules, and for one request to play.
 LOADING_S, PLAYING_S = 300.0, 600.0
 
@@ -56,15 +64,8 @@ def here() -> subprocess.Popen[bytes]:
 
 def on(ssh: Ssh) -> Start:
     """Benches on a node. Saves the program there."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in ("fwlab/__init__.py", "fwlab/own/__init__.py", "fwlab/own/bench.py", "fwlab/own/packets.py"):
-            module, name = path.rsplit("/", 1)
-            content = b"" if name == "__init__.py" else (resources.files(module.replace("/", ".")) / name).read_bytes()
-            member = tarfile.TarInfo(path)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xC {FOLDER} && modprobe tun", data=packed.getvalue())
+    packed = modules_archive((MODULE, *USES))
+    ssh.run(f"rm -rf {FOLDER} && mkdir {FOLDER} && tar -xzC {FOLDER} && modprobe tun", data=packed)
     return lambda: ssh.open(f"cd {FOLDER} && exec python3 -S -m {MODULE}")
 
 
@@ -73,20 +74,28 @@ class Bench:
 
     def __init__(self, start: Start, name: str) -> None:
         self.name, self._conversation = name, Conversation(start())
-        self.kernel, self._remembers = "", False
+        self.kernel, self.listed, self._remembers = "", "", False
 
     def close(self) -> None:
         """End the program, and its namespace with it."""
         self._conversation.close(10 * timeout_scale())
 
-    def load(self, files: Sequence[RulesetFile]) -> Rules:
-        """Load the rules. Raises Refused with the tool's own message, CannotMeasure."""
+    def load(self, files: Sequence[RulesetFile], form: str = "") -> Rules:
+        """Load the rules. Raises Refused with the tool's own message, CannotMeasure.
+
+        form  "legacy": by iptables-legacy, which nf_tables cannot trace; "optimized": by nft --optimize
+        """
         given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
-        answer = self._ask("load", LOADING_S, refusable=True, files=given)
-        self.kernel = answer["kernel"]
+        answer = self._ask("load", LOADING_S, refusable=True, files=given, form=form)
+        self.kernel, self.listed = answer["kernel"], answer["texts"]
         rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
         self._remembers = rules.remembers
         return rules
+
+    def translated(self, file: RulesetFile) -> str:
+        """The file as iptables-restore-translate prints it. Raises Refused with the tool's message, CannotMeasure."""
+        answer = self._ask("translate", LOADING_S, refusable=True, kind=file.kind, text=file.text)
+        return str(answer["text"])
 
     def prepare(self, layout: Layout) -> None:
         """Make the interfaces. Raises CannotMeasure."""
@@ -109,14 +118,21 @@ class Bench:
         yield
         self._ask("trace", LOADING_S, on=True)
 
-    def price(self, packets: Sequence[Timed], times: int) -> Iterator[list[int]]:
+    def price(self, packets: Sequence[Timed], times: int, cut: Key | None = None) -> Iterator[list[int]]:
         """How long the kernel takes for each of these packets, `times` times over (ns of its own clock).
 
         While any bench on this kernel traces, all of them take longer.
+
+        cut  drop the packets before this rule, or before a policy decides; only such as arrive at an interface
         """
         for first in range(0, len(packets), FEW):
             some = [one._asdict() for one in packets[first : first + FEW]]
-            yield from self._ask("price", PLAYING_S, packets=some, times=times)["ns"]
+            yield from self._ask("price", PLAYING_S, packets=some, times=times, cut=cut)["ns"]
+
+    def sample(self, packet: Timed, rates: Sequence[int]) -> dict[str, int]:
+        """Call stacks of the kernel while it handles this packet again and again, with their samples at these rates."""
+        found: dict[str, int] = self._ask("sample", PLAYING_S, packet=packet._asdict(), rates=list(rates))["stacks"]
+        return found
 
     def _ask(self, operation: str, timeout: float, *, refusable: bool = False, **fields: Any) -> dict[str, Any]:
         try:
@@ -144,3 +160,17 @@ def opened(start: Start, name: str) -> Iterator[Bench]:
         yield bench
     finally:
         bench.close()
+
+
+def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
+    """The rules of these files on a bench. Raises BadInput with the line that its kernel or its tools refuse."""
+    try:
+        rules = bench.load(files)
+    except Refused as error:
+        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
+    if len(rules.rules) > MAX_RULES:
+        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
+        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
+    if not rules.chains:
+        raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
+    return rules

@@ -20,6 +20,8 @@ ECHO = {4: (8, 0), 6: (128, 129)}
 UNREACHABLE = {4: (3, 3), 6: (1, 4)}
 #: Bytes of the packet that an ICMP error quotes.
 QUOTED = 64
+#: Sender of frames.
+SENDER = b"\x02\0\0\0\0\x0a"
 #: More than any interface carries, so that a rule that lowers it shows.
 MSS = 8960
 
@@ -161,7 +163,7 @@ def error_about(packet: Mapping[str, Any], source: str | None = None) -> Packet:
     return found
 
 
-def frame(packet: Mapping[str, Any], to: bytes, sender: bytes = b"\x02\0\0\0\0\x0a") -> bytes:
+def frame(packet: Mapping[str, Any], to: bytes, sender: bytes = SENDER) -> bytes:
     """The packet in an Ethernet frame without frame check sequence."""
     source = bytes.fromhex(packet["smac"].replace(":", "")) if "smac" in packet else sender
     return to + source + struct.pack("!H", ETHERTYPE[packet["version"]]) + ip_packet(packet)

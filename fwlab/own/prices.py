@@ -6,11 +6,13 @@ virtual testbed's clock counts instructions, so the time that the kernel takes f
 packet through a bench without rules shows what the rules add.
 """
 
+import contextlib
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fwlab.metrics.call_stacks import RATES
 from fwlab.own.bench_client import Bench, Timed
 from fwlab.own.reach import Reached
 from fwlab.own.rules import Key, Rules
@@ -54,6 +56,11 @@ class Price:
     def added(self) -> float | None:
         """What the rules add; less than nothing where they drop the packet early."""
         return None if self.bare is None else self.total - self.bare
+
+    @property
+    def pps(self) -> float:
+        """Such packets per second of the reference CPU, which takes a nanosecond for an instruction."""
+        return 1e9 / self.total
 
 
 def classes(reached: Reached) -> list[Class]:
@@ -103,6 +110,24 @@ def price(
     return prices
 
 
+def priced_again(
+    bench: Bench, untraced: Sequence[Bench], prices: Sequence[Price], ns_per_instruction: float
+) -> list[float | None]:
+    """What the packets of these classes cost on another bench; None for one that could not be sent there."""
+    with contextlib.ExitStack() as stack:
+        for one in (bench, *untraced):
+            stack.enter_context(one.untraced())
+        several = _times(bench, [one.of for one in prices])
+    return [statistics.median(times) / ns_per_instruction if times else None for times in several]
+
+
+def sampled(bench: Bench, bare: Bench, one: Price, tell: Callable[[str], None]) -> dict[str, int]:
+    """Call stacks of the kernel with the packet of this class, and their samples."""
+    tell(f"{bench.name}: sampling the kernel with the dearest packet")
+    with bench.untraced(), bare.untraced():
+        return bench.sample(one.of.timed, RATES)
+
+
 def _times(bench: Bench, found: Sequence[Class]) -> list[list[int]]:
     usual = [one for one in found if not one.timed.fresh]
     fresh = [one for one in found if one.timed.fresh]
@@ -112,9 +137,10 @@ def _times(bench: Bench, found: Sequence[Class]) -> list[list[int]]:
     return [times[one.decider] for one in found]
 
 
-def mean(prices: Sequence[Price]) -> float | None:
-    """The mean price weighted by the ruleset's counters; None if none has counted."""
-    counted = [(one.total, one.weight) for one in prices if one.weight]
+def mean(prices: Sequence[Price], totals: Sequence[float | None] | None = None) -> float | None:
+    """The mean price weighted by the ruleset's counters, or that of other totals; None if none has counted."""
+    costs = [one.total for one in prices] if totals is None else totals
+    counted = [(cost, one.weight) for one, cost in zip(prices, costs, strict=True) if one.weight and cost is not None]
     total = sum(weight for _, weight in counted)
     return sum(cost * weight for cost, weight in counted) / total if total else None
 

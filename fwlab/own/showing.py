@@ -5,17 +5,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fwlab.own.borders import Step
+from fwlab.own.changes import Change
 from fwlab.own.comparing import Comparison, Difference
+from fwlab.own.forms import Form
 from fwlab.own.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from fwlab.own.prices import Pair, Price, dearer, mean, share
 from fwlab.own.reach import Reached
 from fwlab.own.rules import Rules
+from fwlab.own.stretches import Division, Stretch, compared
 from fwlab.own.walks import Walk
 
 _FLAGS = (("SYN", 2), ("ACK", 16), ("FIN", 1), ("RST", 4), ("PSH", 8), ("URG", 32))
 _PROTOCOLS = {TCP: "TCP", UDP: "UDP", ICMP: "ICMP", ICMPV6: "ICMPv6"}
 #: Rules that are listed at most, and characters of each.
 LISTED, WIDTH = 20, 110
+#: Characters of a bar.
+BAR = 24
 
 
 def packet_in_words(packet: Packet) -> str:
@@ -90,7 +95,7 @@ def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {what}{('es' if what.endswith('s') else 's') * (number != 1)}"
 
 
 def _changes(one: Difference) -> list[str]:
@@ -176,43 +181,171 @@ def reached_document(side: Reached) -> dict[str, Any]:
     }
 
 
-def price_lines(prices: Sequence[Price], reached: Reached, name: str) -> Iterator[str]:
+def price_lines(prices: Sequence[Price], division: Division, reached: Reached, name: str) -> Iterator[str]:
     """Prices for people, the class that takes most first."""
+    rules = reached.rules
     counted = any(one.weight for one in prices)
     weight = "share" if counted else "packets"
-    yield f"{'instructions':>12} {'rules add':>10} {weight:>8}  what became of it; what decided"
+    yield f"{'pps':>9} {'instructions':>12} {'rules add':>10} {'rules':>6} {weight:>8}  what became of it; what decided"
     for one in sorted(prices, key=lambda one: -(one.total * (one.weight or 0) if counted else one.total)):
         part = share(one, prices)
         shown = f"{part:.1%}" if part is not None else f"{one.of.packets}"
         added = "" if one.added is None else f"{one.added:+,.0f}"
-        decided = reached.rules.words(one.of.decider)
-        yield f"{one.total:>12,.0f} {added:>10} {shown:>8}  {one.of.walk.fate}: {decided[:WIDTH]}"
+        figures = f"{one.pps:>9,.0f} {one.total:>12,.0f} {added:>10} {len(compared(rules, one.of.walk)):>6}"
+        yield f"{figures} {shown:>8}  {one.of.walk.fate}: {rules.words(one.of.decider)[:WIDTH]}"
+        several = [part for part in division.of.get(one.of.decider, ()) if part.first]
+        if several:
+            most = max(several, key=lambda part: part.instructions)
+            yield f"{'':>50}dearest: {stretch_in_words(most, rules)[:WIDTH]} ({most.instructions:,.0f})"
     yield ""
+    yield from where_lines(division, rules)
     if (middle := mean(prices)) is not None:
-        yield f"mean by the rules' own counters: {middle:,.0f} instructions per packet"
+        yield f"mean by the rules' own counters: {middle:,.0f} instructions per packet, {1e9 / middle:,.0f} pps"
     yield from reached_lines(name, reached)
 
 
-def prices_document(prices: Sequence[Price], reached: Reached) -> dict[str, Any]:
+def where_lines(division: Division, rules: Rules) -> Iterator[str]:
+    """Where the instructions go, as bars."""
+    if not division.together:
+        return
+    yield f"where they go, {division_in_words(division)}"
+    whole = sum(one.instructions for one in division.together)
+    for one in division.together:
+        part = one.instructions / whole
+        bar = "#" * round(BAR * max(part, 0))
+        yield f"{one.instructions:>10,.0f} {part:>6.1%} {bar:<{BAR}}  {stretch_in_words(one, rules)[:WIDTH]}"
+    yield ""
+
+
+def division_in_words(division: Division) -> str:
+    """Which classes were divided."""
+    if division.share is None:
+        return "instructions for a packet of the dearest class:"
+    classes = f"the {len(division.of)} classes that take {division.share:.0%} of them by the counters"
+    return f"instructions per packet of {classes}:"
+
+
+def stretch_in_words(one: Stretch, rules: Rules) -> str:
+    """A stretch by its first rule."""
+    if one.first is None:
+        return "outside of the rules, and the last one"
+    if one.first not in rules.rules:
+        return rules.words(one.first)
+    place = [rule.key for rule in rules.of(rules.chains[one.first[:3]])].index(one.first) + 1
+    numbers = f"{place}" if one.rules < 2 else f"{place} to {place + one.rules - 1}"
+    return f"{one.first[2]} {numbers}: {rules.words(one.first)}{' ...' if one.rules > 1 else ''}"
+
+
+def prices_document(prices: Sequence[Price], division: Division, reached: Reached) -> dict[str, Any]:
     """Prices for programs."""
+    rules, middle = reached.rules, mean(prices)
     return {
         "classes": [
             {
-                "decided_by": reached.rules.words(one.of.decider),
+                "decided_by": rules.words(one.of.decider),
                 "fate": one.of.walk.fate,
                 "instructions": round(one.total, 1),
+                "packets_per_second": round(one.pps),
                 "rules_add": None if one.added is None else round(one.added, 1),
                 "spread": round(one.spread, 5),
                 "counter": one.weight,
                 "share": share(one, prices),
-                "met": [reached.rules.words(key) for key in one.of.walk.met],
+                "met": [rules.words(key) for key in one.of.walk.met],
+                "compared_with": len(compared(rules, one.of.walk)),
+                "stretches": _stretches(division.of.get(one.of.decider, ()), rules),
                 "steps": one.of.timed.steps,
             }
             for one in prices
         ],
-        "mean_by_counters": mean(prices),
+        "mean_by_counters": middle,
+        "mean_packets_per_second": None if middle is None else round(1e9 / middle),
+        "where": {"share": division.share, "stretches": _stretches(division.together, rules)},
         **reached_document(reached),
     }
+
+
+def _stretches(several: Sequence[Stretch], rules: Rules) -> list[dict[str, Any]]:
+    return [
+        {"from": stretch_in_words(one, rules), "rules": one.rules, "instructions": round(one.instructions, 1)}
+        for one in several
+    ]
+
+
+def form_lines(several: Sequence[Form], prices: Sequence[Price]) -> Iterator[str]:
+    """The same rules in other forms, for people."""
+    yield ""
+    how = "by the counters" if mean(prices) is not None else "of the classes, each once"
+    yield f"{'mean':>9} {'dearest':>9}  form (instructions per packet; mean {how})"
+    for one in several:
+        if one.reason:
+            yield f"{'':>9} {'':>9}  {one.name}: cannot be made: {one.reason}"
+            continue
+        middle, most = form_costs(one, prices)
+        other = f"; {_counted(one.other, 'class')} of {len(prices)} become something else" * bool(one.other)
+        yield f"{middle:>9,.0f} {most:>9,.0f}  {one.name}{other}"
+
+
+def form_costs(one: Form, prices: Sequence[Price]) -> tuple[float, float]:
+    """The mean of a form's prices, and the highest."""
+    costs = [cost for cost in one.total if cost is not None]
+    return mean(prices, one.total) or sum(costs) / max(len(costs), 1), max(costs, default=0.0)
+
+
+def forms_document(several: Sequence[Form], prices: Sequence[Price]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"form": one.name, "reason": one.reason}
+        if one.reason
+        else {
+            "form": one.name,
+            "mean": form_costs(one, prices)[0],
+            "dearest": form_costs(one, prices)[1],
+            "other_classes": one.other,
+            "instructions": one.total,
+        }
+        for one in several
+    ]
+
+
+def change_lines(several: Sequence[Change]) -> Iterator[str]:
+    """Changes that were tried, for people."""
+    yield ""
+    yield "changes, each measured with the same packets:"
+    for one in several:
+        yield f"  {change_in_words(one)}"
+    if not several:
+        yield "  none of those that are tried changes anything in these rules"
+
+
+def change_in_words(one: Change) -> str:
+    """A change and what it does."""
+    return f"{one.title}: {_effect(one)}"
+
+
+def _effect(one: Change) -> str:
+    if one.found is None:
+        return f"cannot be loaded: {one.reason}"
+    if one.found.differences:
+        first = one.found.differences[0]
+        packet = "; ".join(steps_in_words(first.steps))
+        return f"not offered, it changes what the rules do: {packet}: {', '.join(_changes(first))}"
+    tried = f"no difference in {one.found.conversations} conversations"
+    return f"not measured; {tried}" if one.more is None else f"{one.more:+.1%} instructions; {tried}"
+
+
+def changes_document(several: Sequence[Change]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {
+            "change": one.title,
+            "dearer": one.more,
+            "reason": one.reason or None,
+            "differences": None if one.found is None else comparison_document(one.found)["differences"],
+            "conversations": None if one.found is None else one.found.conversations,
+            "files": {file.name: file.text for file in one.files},
+        }
+        for one in several
+    ]
 
 
 def pair_lines(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:

@@ -26,6 +26,7 @@ class Walk:
     met      every rule that matched and every policy, in order
     left     packets that left meanwhile, each with its interface
     mark     the packet's mark at the end
+    verdicts what each of `met` did: its verdict, and the chain that it jumps or goes to
     """
 
     fate: str
@@ -33,6 +34,7 @@ class Walk:
     met: tuple[Key, ...]
     left: tuple[tuple[str, Packet], ...]
     mark: int = 0
+    verdicts: tuple[tuple[str, str], ...] = ()
 
     @property
     def outcome(self) -> dict[str, Any]:
@@ -51,14 +53,16 @@ def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
     """What the trace says of one packet."""
     hook, ended, dropped, elsewhere = "", "", None, None
     met: list[Key] = []
+    verdicts: list[tuple[str, str]] = []
     last: dict[str, tuple[Key, bool]] = {}
-    for family, table, chain, handle, kind, verdict, _ in way:
+    for family, table, chain, handle, kind, verdict, target in way:
         if table == MARKS:
             hook, ended = chain.removesuffix("_end"), chain if chain.endswith("_end") else ended
             continue
         key = family, table, chain, handle
         if handle or kind == "policy":
             met.append(key)
+            verdicts.append((verdict, target))
         if verdict == "drop":
             dropped = key
         elif verdict in ("stolen", "queue"):
@@ -74,7 +78,8 @@ def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
         fate = REJECTED if any(_rejects(packet) for _, packet in left) else DROPPED
     elif ended:
         fate = FORWARDED if ended.startswith("post") else DELIVERED
-    return Walk(fate, decider, tuple(met), tuple((iface, packet) for iface, packet in left), mark)
+    gone = tuple((iface, packet) for iface, packet in left)
+    return Walk(fate, decider, tuple(met), gone, mark, tuple(verdicts))
 
 
 def _rejects(packet: Mapping[str, Any]) -> bool:

@@ -11,11 +11,11 @@ from rich.text import Text
 from fwlab.model.events import (
     BoundsNarrowed,
     Event,
+    EventSink,
     ItemFinished,
     ItemLeftOut,
     ItemPhase,
     ItemStarted,
-    Listener,
     LogLine,
     MachinesBusy,
     PlanMade,
@@ -29,7 +29,7 @@ from fwlab.model.events import (
 @contextlib.contextmanager
 def listener(
     console: Console, *, verbose: bool = False, announce: Callable[[str], None] | None = None
-) -> Iterator[Listener]:
+) -> Iterator[EventSink]:
     """A listener that prints to `console`. `announce`, if given, prints what must be seen at once, even where output is
     captured; `verbose` also shows log lines."""
     if console.is_terminal:

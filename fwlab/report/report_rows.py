@@ -25,7 +25,7 @@ class MetricRow:
 
     figure     in the metric's unit; None if it was not measured
     ratio      to the figure of the baseline case in the same session; None for metrics without a baseline
-    ratio_interval  the confidence interval of that ratio, if the two cases were measured in turns
+    ratio_interval  the confidence interval of that ratio, if the two cases were interleaved
     scatter    spread of the trials; on the host's clock the length of the median's confidence interval. As a share of
                the median; None if there are too few trials
     cost       ns per packet; on the reference CPU that is the number of instructions

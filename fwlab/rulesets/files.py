@@ -201,7 +201,7 @@ def _no_plain_file(name: str) -> BadInput:
 
 
 def _too_much(where: str, what: str) -> BadInput:
-    return BadInput(f"{where}: {what}", "leave out what need not be loaded")
+    return BadInput(f"{where}: {what}", "remove what need not be loaded")
 
 
 #: Some programs take these for line ends and others do not. No ruleset needs them.
@@ -223,7 +223,7 @@ def validate(file: RulesetFile) -> None:
         number = file.text.count("\n", 0, command.start(1)) + 1
         message = f"{file.name}:{number}: `{command[1]}` is a command, and no shell reads this file"
         raise BadInput(
-            message, "leave it out; guides/student.md says which tool reads a file, and the start how it looks"
+            message, "remove it; guides/student.md says which tool reads a file, and the start shows the syntax"
         )
     for number, fault, hint in KINDS[file.kind].validate(file.text.split("\n")):
         raise BadInput(f"{file.name}:{number}: {fault}", hint)

@@ -157,7 +157,7 @@ class VfNic(BridgeNic):
 class EmulatedDut:
     """A DUT whose clock counts instructions, which only emulation can do, and on one CPU only."""
 
-    most_cpus = 1
+    max_cpus = 1
     savable = True  # what its machines see does not depend on the host
 
     def dut_accelerator(self, _usual: str) -> str:
@@ -177,7 +177,7 @@ class EmulatedDut:
 class HostClockDut:
     """A DUT by the host's clock."""
 
-    most_cpus = 64
+    max_cpus = 64
     savable = False
 
     def dut_accelerator(self, usual: str) -> str:

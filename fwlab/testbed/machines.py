@@ -112,10 +112,10 @@ class Machines:
     def _made(self) -> Made | None:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
 
-    def up(self, tell: Callable[[str], None]) -> None:
+    def up(self, on_line: Callable[[str], None]) -> None:
         """`vagrant up` of the lab, for the testbed of its halted machines, else for one chosen now.
 
-        Each line that Vagrant prints goes to `tell`. Raises BadInput if the DUT's box is not built, CannotMeasure.
+        Each line that Vagrant prints goes to `on_line`. Raises BadInput if the DUT's box is not built, CannotMeasure.
         """
         made = self._made()
         testbed = settle(self._request, made, self._lab.id)
@@ -123,7 +123,7 @@ class Machines:
             reject_other_links(made.link, self._lab.id)
         else:
             self._reject_missing_boxes()
-        self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
+        self._vagrant(["up", self._lab.id], on_line, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
@@ -134,14 +134,18 @@ class Machines:
         dut = nodes["dut"]
         reject_missing_boxes(self._lab.id, missing, dut.image, self._lab.needs.systems, dut.system)
 
-    def destroy(self, tell: Callable[[str], None]) -> None:
-        """Destroy the lab's machines. `tell` receives Vagrant's output line by line."""
+    def destroy(self, on_line: Callable[[str], None]) -> None:
+        """Destroy the lab's machines. `on_line` receives Vagrant's output line by line."""
         for ssh in self._ssh.values():
             ssh.close()
-        self._vagrant(["destroy", "-f", self._lab.id], tell, 300)
+        self._vagrant(["destroy", "-f", self._lab.id], on_line, 300)
 
     def _vagrant(
-        self, arguments: list[str], tell: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
+        self,
+        arguments: list[str],
+        on_line: Callable[[str], None],
+        timeout: float,
+        chosen: Mapping[str, str] | None = None,
     ) -> None:
         if shutil.which("vagrant") is None:
             raise CannotMeasure("vagrant is not installed", "make setup")
@@ -161,7 +165,7 @@ class Machines:
         try:
             for line in piped(process.stdout):
                 lines.append(line.rstrip())
-                tell(line.rstrip())
+                on_line(line.rstrip())
             process.wait(timeout)
         except BaseException:
             # An interrupted Vagrant undoes what it began: give it time.

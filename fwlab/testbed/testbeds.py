@@ -23,7 +23,7 @@ class TestbedKind(Protocol):
     throttle  how far the DUT may be throttled without a change in its figures
     default   whether it is taken where none is asked for; true for exactly one, whatever the host has
     savable   whether its machines can continue from a saved state: what they see does not depend on the host
-    most_cpus of the DUT
+    max_cpus of the DUT
     """
 
     name: str
@@ -31,7 +31,7 @@ class TestbedKind(Protocol):
     throttle: Levels
     default: bool
     savable: bool
-    most_cpus: int
+    max_cpus: int
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         """QEMU's accelerator for the DUT, and why (may be empty). Calling `kvm` can take seconds."""

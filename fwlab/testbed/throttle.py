@@ -12,14 +12,13 @@ session or cgroup. SIGSTOP stops all of QEMU, its NIC included.
 
 import contextlib
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fwlab.host.environment import timeout_scale
-from fwlab.host.process import piped, wait_or_kill
+from fwlab.host.process import helper, piped
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import vcpu_throttle
 from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
@@ -87,22 +86,11 @@ class Throttle:
 def throttled(qemu: int, level: Level, thread: int | None = None) -> Iterator[None]:
     """Throttle a thread of process `qemu`, by default its virtual CPU, while the body runs. Raises CannotMeasure."""
     thread = thread or vcpu_thread(qemu)
-    process = subprocess.Popen(
-        [sys.executable, vcpu_throttle.__file__, str(thread), str(level.run_s), str(level.stop_s)],
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with helper(vcpu_throttle.__file__, thread, level.run_s, level.stop_s) as process:
         if not piped(process.stdout).readline():
             reason = piped(process.stderr).read().strip()
             raise CannotMeasure(f"cannot throttle QEMU (pid {qemu}): ptrace denied ({reason})", UNTRACEABLE)
         yield
-    finally:
-        process.terminate()
-        wait_or_kill(process, 10)
 
 
 def try_throttling(emulator: str) -> None:

@@ -7,7 +7,8 @@ destination address alone; or by bytes of the payload. The sink recognises such 
 of another class's stream must not have them.
 """
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frames import Frames
-from fwlab.traffic.headers import IPV4, Headers, ipv4_numbers, read_headers, within
+from fwlab.traffic.headers import IPV4, IPV6, Headers, ipv4_numbers, read_headers, within
 
 #: Name of the count of frames that belong to no declared class.
 OTHER = "other"
@@ -24,6 +25,8 @@ OTHER = "other"
 Flow = tuple[str | int, ...]
 
 _Numbers = TypeVar("_Numbers", int, np.ndarray)
+#: Bytes of an IPv6 address, and of a flow over IPv6: address, destination port, protocol.
+_ADDRESS_V6, _FLOW_V6 = 16, 19
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 
 
@@ -110,9 +113,11 @@ def stream_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[st
 def members(frames: Frames, headers: Headers, wanted: TrafficClass, flows: list[Flow]) -> np.ndarray:
     """Which frames belong to the class with these flows: bool array of shape (n,)."""
     if wanted.payload is None:
-        numbers = [[_number(str(address)), *map(int, rest)] for address, *rest in flows]
+        numbers = [[_number(str(address)), *map(int, rest)] for address, *rest in flows if not _of_ipv6(str(address))]
         keys = [_key(*flow) if wanted.address is None else flow[0] for flow in numbers]
-        return np.isin(flow_keys(headers, wanted), np.array(keys, dtype=np.int64))
+        found = np.isin(flow_keys(headers, wanted), np.array(keys, dtype=np.int64))
+        six = [_bytes_of(flow) for flow in flows if _of_ipv6(str(flow[0]))]
+        return found | np.isin(flow_bytes(headers, wanted), np.array(six, dtype="S")) if six else found
     found = np.zeros(len(frames), dtype=bool)
     for at in {int(at) for at, _ in flows}:
         found |= carries(frames, headers, at, [bytes.fromhex(str(data)) for place, data in flows if place == at])
@@ -120,12 +125,45 @@ def members(frames: Frames, headers: Headers, wanted: TrafficClass, flows: list[
 
 
 def flow_keys(headers: Headers, wanted: TrafficClass) -> np.ndarray:
-    """The flow of each frame, or the address that is its class's, as a number, or -1: int64 array of shape (n,)."""
+    """The IPv4 flow of each frame, or its class's address, as a number, or -1: int64 array of shape (n,)."""
     if wanted.address is not None:
         addresses = ipv4_numbers(headers.src if wanted.address == "source" else headers.dst)
         return np.where(headers.version == IPV4, addresses, -1)
     flows = _key(ipv4_numbers(headers.src), headers.dport, headers.protocol)
     return np.where((headers.version == IPV4) & (headers.dport >= 0), flows, -1)
+
+
+def flow_bytes(headers: Headers, wanted: TrafficClass) -> np.ndarray:
+    """The IPv6 flow of each frame, or its class's address; nothing if it has none: bytes array of shape (n,)."""
+    six = headers.version == IPV6
+    if wanted.address is not None:
+        keys = np.where(six[:, np.newaxis], headers.src if wanted.address == "source" else headers.dst, np.uint8(0))
+        return np.ascontiguousarray(keys).view(f"S{_ADDRESS_V6}")[:, 0]
+    keys = np.zeros((len(six), _FLOW_V6), dtype=np.uint8)
+    rows = np.flatnonzero(six & (headers.dport >= 0))
+    keys[rows, :_ADDRESS_V6], keys[rows, -1] = headers.src[rows], headers.protocol[rows]
+    keys[rows, _ADDRESS_V6], keys[rows, _ADDRESS_V6 + 1] = headers.dport[rows] >> 8, headers.dport[rows] & 0xFF
+    return keys.view(f"S{_FLOW_V6}")[:, 0]
+
+
+def _of_ipv6(address: str) -> bool:
+    return ":" in address
+
+
+def _bytes_of(flow: Flow) -> bytes:
+    """What `flow_bytes` gives of this flow."""
+    address, *rest = flow
+    port, protocol = (int(number) for number in rest) if rest else (0, 0)
+    after = port.to_bytes(2, "big") + bytes([protocol]) if rest else b""
+    return ipaddress.IPv6Address(str(address)).packed + after
+
+
+def _flows_of(keys: np.ndarray) -> Iterator[Flow]:
+    """The flows of which `flow_bytes` gave these. NumPy strips the zeros at the end of each."""
+    for key in keys.tolist():
+        address = str(ipaddress.IPv6Address(key[:_ADDRESS_V6].ljust(_ADDRESS_V6, b"\0")))
+        rest = key[_ADDRESS_V6:]
+        yield (address, int.from_bytes(rest[:2], "big"), rest[2]) if rest else (address,)
 
 
 def _key(address: _Numbers, port: _Numbers, protocol: _Numbers) -> _Numbers:
@@ -179,13 +217,14 @@ def _identify(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wan
     """The flows of these frames. Raises BadInput if a frame has none."""
     if wanted.payload is not None:
         return _identify_by_payload(frames, headers, mine, name, wanted)
-    keys = np.unique(flow_keys(headers, wanted)[mine])
-    if (keys < 0).any():
-        what = "IPv4 packets" if wanted.address else "IPv4 packets with ports"
+    four, six = flow_keys(headers, wanted)[mine], flow_bytes(headers, wanted)[mine]
+    if ((four < 0) & (six == b"")).any():
+        what = "IP packets" if wanted.address else "IP packets with ports"
         raise BadInput(f"stream {wanted.stream}: class {name} requires {what}", "declare it by addresses and ports")
+    keys, others = np.unique(four[four >= 0]), list(_flows_of(np.unique(six[six != b""])))
     if wanted.address is not None:
-        return [(_address(key),) for key in keys.tolist()]
-    return [(_address(key >> 24), key >> 8 & 0xFFFF, key & 0xFF) for key in keys.tolist()]
+        return [*((_address(key),) for key in keys.tolist()), *others]
+    return [*((_address(key >> 24), key >> 8 & 0xFFFF, key & 0xFF) for key in keys.tolist()), *others]
 
 
 def _identify_by_payload(

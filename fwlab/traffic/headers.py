@@ -14,6 +14,7 @@ _WIDTH = 192  # leading bytes of each frame that are parsed
 _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6 extension headers with their length in the second byte
 _FRAGMENT = 44
+_HEADERS = 8  # extension headers that are walked through
 _UDP = 17
 _WITH_PORTS = (6, _UDP, 132, 33)
 
@@ -116,7 +117,7 @@ def _transport(
     protocol = data[rows + at + np.where(four, 9, 6)].astype(np.int64)
     l4 = np.where(four, at + (data[rows + at] & 0x0F).astype(np.int64) * 4, at + 40)
     whole = ~(four & ((_word(data, rows + at + 6) & 0x1FFF) != 0))
-    for _ in range(4):
+    for _ in range(_HEADERS):
         inside = l4 < _WIDTH - 8
         here = np.where(inside, l4, 0)
         extended = (version == IPV6) & inside & np.isin(protocol, _EXTENSIONS)
@@ -129,6 +130,26 @@ def _transport(
         protocol = np.where(more, data[rows + here], protocol)
         l4 = np.where(more, l4 + longer, l4)
     return protocol, l4, whole
+
+
+def fragments(table: np.ndarray, headers: Headers) -> tuple[np.ndarray, np.ndarray]:
+    """Which frames are fragments: their numbers, and of each what names its datagram between its two addresses.
+
+    table  the first bytes of the frames. An IPv6 packet is a fragment if that header is its first one
+    """
+    rows, at = np.arange(len(table)), headers.network
+    ends = np.where(headers.version == IPV4, at + 20, np.where(headers.version == IPV6, at + 48, 0))
+    there = np.flatnonzero((ends > 0) & (ends <= table.shape[1]))
+    data, begin = table.reshape(-1), rows * table.shape[1] + at
+    four, six = (there[headers.version[there] == version] for version in (IPV4, IPV6))
+    four = four[_word(data, begin[four] + 6) & 0x3FFF != 0]  # more follow, or it is not the first
+    six = six[data[begin[six] + 6] == _FRAGMENT]
+    names = _word(data, begin[four] + 4) << 8 | data[begin[four] + 9], _long(data, begin[six] + 44)
+    return np.concatenate([four, six]), np.concatenate(names).astype(np.uint64)
+
+
+def _long(data: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return np.asarray((_word(data, places) << 16) + _word(data, places + 2))
 
 
 def ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:

@@ -5,6 +5,8 @@ A stream has the same values in all of its packets. Then the checksum of the IPv
 addresses, and a few checksums can replace a list of hosts. Here a seed draws the identification and the TTL, in IPv6
 the flow label and the hop limit, and the sequence number with which each end of a TCP connection begins.
 
+Fragments of one datagram have the same values. In IPv4 the identification is what they belong together by.
+
 Segments that continue one another, as those of a download do, share a TTL and have consecutive identifications, as
 those of one sender have. Otherwise nothing could merge them.
 """
@@ -16,11 +18,12 @@ import numpy as np
 
 from fwlab.traffic import checksums
 from fwlab.traffic.frames import Frames, Frameset
-from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
+from fwlab.traffic.headers import IPV4, IPV6, Headers, fragments, read_headers
 
 #: The lowest TTL, and how many there are from there on.
 MIN_TTL, TTLS = 33, 96
 _TCP_HEADER = 20
+_FRAGMENT_ENDS = 72  # bytes up to the end of an IPv6 fragment header, behind two VLAN tags
 _LOW, _TOP = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -39,6 +42,10 @@ def varied(frames: Frames, seed: int, *, hops: bool = True) -> Frames:
     drawn, turns = np.random.PCG64(seed).random_raw(len(frames)), np.zeros(len(frames), dtype=np.uint64)
     leaders, turns[segments] = _trains(table, headers, segments, frames.lengths)
     drawn[segments] = drawn[leaders]
+    pieces, names = fragments(frames.matrix(_FRAGMENT_ENDS), headers)
+    if len(pieces):
+        addresses = [ends[pieces].copy().view(">u8").astype(np.uint64) for ends in (headers.src, headers.dst)]
+        drawn[pieces], turns[pieces] = _mixed(seed, np.column_stack([*addresses, names])), 0
     _vary_ipv4(table, headers, drawn + turns, drawn >> _LOW if hops else None)
     _vary_ipv6(table, headers, drawn, drawn >> _LOW if hops else None)
     _vary_tcp(table, headers, segments, seed)

@@ -32,7 +32,7 @@ module FirewallLab
   # Vagrant and its libvirt provider as they were tried together. Hooks name classes of the provider, so another one may
   # differ; the oldest is what they need.
   module Versions
-    TRIED = { "2.3.4" => "0.11.2" }.freeze
+    TRIED = { "2.3.4" => "0.11.2", "2.3.8.dev" => "0.12.2" }.freeze
     OLDEST_PROVIDER = "0.11.2"
 
     # The provider's version. Raises Problem if it is missing.
@@ -182,7 +182,7 @@ module FirewallLab
       @env.ui.warn(warning) if warning && fwlab_command == "up"
       names = Array(names).flat_map { |name| expand(name.to_s) }
       names = plan.made(@env.local_data_path) if names.empty? && ENDING.include?(fwlab_command)
-      refuse_while_measured(plan, names) if ENDING.include?(fwlab_command)
+      reject_while_measured(plan, names) if ENDING.include?(fwlab_command)
       if %w[up reload].include?(fwlab_command)
         plan.prepare(names & plan.machines.keys, restart: fwlab_command == "reload")
       end
@@ -192,7 +192,7 @@ module FirewallLab
 
     private
 
-    def refuse_while_measured(plan, names)
+    def reject_while_measured(plan, names)
       return if (@argv & %w[-f --force]).any? || self.class.name.end_with?("::List")
 
       chosen = names.empty? ? plan.machines : plan.machines.slice(*names)

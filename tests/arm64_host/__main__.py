@@ -33,7 +33,7 @@ from tests.arm64_host.steps import (
     described_alike,
     environment,
     measure,
-    refuse_machines,
+    reject_machines,
     runs_on_arm64,
 )
 from tests.nested_host.record import Record, chosen_cases, recorded
@@ -83,7 +83,7 @@ class Wanted:
 def arm64_host(project: Project, wanted: Wanted) -> bool:
     """Everything, one run at a time; returns whether all figures agree. Raises CannotMeasure."""
     if not wanted.running:
-        refuse_machines(project)
+        reject_machines(project)
     with recorded(project, "arm64-host", NOTE) as (folder, work, record):
         qemu = arm64_qemu(project.root, folder, folder / "unpack.log")
         record.facts = facts(project, qemu, wanted)

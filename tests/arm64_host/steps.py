@@ -243,7 +243,7 @@ def measure(shell: Shell, cases: Sequence[str], output: Path) -> Iterator[tuple[
             yield case, folder / "run.json"
 
 
-def refuse_machines(project: Project) -> None:
+def reject_machines(project: Project) -> None:
     """Raises CannotMeasure if this checkout's machines of the lab are there already: they may have another QEMU."""
     if (project.state / LAB / "machines.json").exists():
         raise CannotMeasure(f"the machines of {LAB} exist already", f"vagrant destroy -f {LAB}, or --running")

@@ -18,7 +18,7 @@ import numpy as np
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.lab import Exercise
 from fwlab.traffic import Frames
-from fwlab.traffic.headers import IPV4, Headers, read_headers
+from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
 
 #: A rule separates if it errs on at most this share of the class to drop, and of each class to pass: next to nothing
 #: where each packet counts, some where survival is judged.
@@ -35,7 +35,7 @@ FEW, WIDEST = 256, (*IGNORED, 16, 24)
 PLACES, WORD = 8, 4
 #: Metrics of which a check says that a class must be dropped, or must pass.
 _METRICS = ("delivered", "survival", "returned", "admitted")
-#: Name, place in the header, bytes. `ip`: of IPv4.
+#: Name, place in the header, bytes. `ip`: of IPv4; `ip6`: of IPv6, with what follows the header.
 _FIELDS = [
     ("eth.dst", "ethernet", 0, 6),
     ("eth.src", "ethernet", 6, 6),
@@ -53,6 +53,17 @@ _FIELDS = [
     ("ip.dst.low", "ip", 18, 2),
     ("ip.src.host", "ip", 15, 1),
     ("ip.dst.host", "ip", 19, 1),
+    ("ip6.flow", "ip6", 0, 4),
+    ("ip6.length", "ip6", 4, 2),
+    ("ip6.next", "ip6", 6, 1),
+    ("ip6.hops", "ip6", 7, 1),
+    ("ip6.src.net", "ip6", 9, 7),
+    ("ip6.src.host", "ip6", 17, 7),
+    ("ip6.src.low", "ip6", 20, 4),
+    ("ip6.dst.net", "ip6", 25, 7),
+    ("ip6.dst.host", "ip6", 33, 7),
+    ("ip6.behind", "ip6", 40, 4),
+    ("ip6.behind.more", "ip6", 44, 4),
     ("sport", "ports", 0, 2),
     ("dport", "ports", 2, 2),
     ("udp.length", "udp", 4, 2),
@@ -67,7 +78,7 @@ _FIELDS = [
     ("icmp.checksum", "icmp", 2, 2),
     ("icmp.rest", "icmp", 4, 4),
 ]
-_HEADER = {6: 20, 17: 8, 1: 8}
+_HEADER = {6: 20, 17: 8, 1: 8, 58: 8}
 #: Bits of a field that a rule may look at.
 BITS = 32
 #: Different values, sorted, and how many packets have each.
@@ -154,6 +165,7 @@ def samples(store: TrafficStore, traffic: str, classes: Iterable[str]) -> dict[s
     rows, at = np.arange(len(frames)), headers.network
     four = headers.version == IPV4
     transport = at + np.where(four, (table[rows, at] & 15).astype(np.int64) * 4, 40)
+    transport = np.where(headers.transport >= 0, headers.transport, transport)
     fields, taken = _fields(frames, headers, table, transport), {}
     size = np.select([headers.protocol == protocol for protocol in _HEADER], list(_HEADER.values()), 0)
     for number, name in enumerate(classes):
@@ -172,10 +184,11 @@ def _fields(frames: Frames, headers: Headers, table: np.ndarray, transport: np.n
     there = {
         "ethernet": (np.zeros(len(frames), dtype=np.int64), everywhere),
         "ip": (headers.network, headers.version == IPV4),
+        "ip6": (headers.network, headers.version == IPV6),
         "ports": (transport, headers.sport >= 0),
-        "udp": (transport, headers.protocol == 17),
+        "udp": (transport, (headers.protocol == 17) & (headers.sport >= 0)),
         "tcp": (transport, headers.protocol == 6),
-        "icmp": (transport, headers.protocol == 1),
+        "icmp": (transport, np.isin(headers.protocol, (1, 58))),
     }
     fields = {"length": frames.lengths}
     for name, layer, offset, size in _FIELDS:

@@ -35,7 +35,7 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "runc"
 """
-STORAGE_CONF = '[storage]\ndriver = "vfs"\ngraphroot = "{top}/storage"\nrunroot = "{top}/run"\n'
+STORAGE_CONF = '[storage]\ndriver = "overlay"\ngraphroot = "{top}/storage"\nrunroot = "{top}/run"\n'
 #: At most, in MB: compressed, and what `vagrant up` adds on the disk.
 COMPRESSED, ADDED = 900, 300
 MEASURED = f"vagrant up {LAB} >&2 && fwlab run {LAB} raw-drop --json"

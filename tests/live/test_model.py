@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fwlab_coresim.attach import refuse_other_qemu
+from fwlab_coresim.attach import reject_other_qemu
 from fwlab_coresim.cores import ReferenceCore, reference_cores
 from fwlab_coresim.counts import Modelled
 from fwlab_coresim.figures import core_figures
@@ -41,7 +41,7 @@ SAME_CYCLES = 0.03
 def modelling(request: pytest.FixtureRequest) -> Checkout:
     """The checkout. Skips where the host's QEMU is not one that the model fits."""
     try:
-        refuse_other_qemu(host_facts().qemu)
+        reject_other_qemu(host_facts().qemu)
     except CannotMeasure as error:
         pytest.skip(str(error))
     lab: Checkout = request.getfixturevalue("lab")

@@ -206,7 +206,7 @@ def test_a_player_that_dies_gives_no_figure_and_leaves_the_dut_running(lab: Chec
     running.wait(timeout=600)
     run = json.loads(Path(lab.top / "reports" / ID / "run.json").read_text())
     limited = next(case for case in run["cases"] if case["id"] == "limited")
-    assert limited["measured_again"] or limited["problems"], "the first play has no figure"
+    assert limited["remeasured_because"] or limited["problems"], "the first play has no figure"
     assert passed(measured(lab, "limited")["limited"])
 
 

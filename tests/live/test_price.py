@@ -29,9 +29,9 @@ def compare(lab: Checkout, folder: Path, old: Rules, new: Rules, *words: str) ->
     return lab.fwlab("compare", *files, "--machines", lab.name, "--json", *words)
 
 
-def price(lab: Checkout, path: Path, text: str) -> dict:
+def price(lab: Checkout, path: Path, text: str, *words: str) -> dict:
     path.write_text(text)
-    return document(lab.fwlab("price", str(path), "--machines", lab.name, "--json"))
+    return document(lab.fwlab("price", str(path), "--machines", lab.name, "--json", *words))
 
 
 def linear(count: int) -> str:
@@ -68,6 +68,24 @@ def test_prices_repeat(lab: Checkout, tmp_path: Path) -> None:
         assert one["instructions"] == pytest.approx(other["instructions"], rel=0.003), one["decided_by"]
     rules = [one["instructions"] for one in first["classes"] if not one["decided_by"].startswith("policy")]
     assert all(60 < later - earlier < 80 for earlier, later in itertools.pairwise(rules)), rules
+    # The dearest class is the policy's: its packet is compared with all rules, and stretches divide these evenly.
+    whole = [one for one in policy(first)["stretches"] if one["from"].startswith("c ")]
+    assert sum(one["rules"] for one in whole) == 100
+    assert all(60 < one["instructions"] / one["rules"] < 80 for one in whole[1:]), whole
+
+
+def test_other_forms_changes_and_the_page(lab: Checkout, tmp_path: Path) -> None:
+    sources = "".join(f"[{n}:0] -A FORWARD -s 10.0.0.{n}/32 -j DROP\n" for n in range(1, 41))
+    text = f"*filter\n:FORWARD ACCEPT [0:0]\n{sources}[900:0] -A FORWARD -p udp -j ACCEPT\nCOMMIT\n"
+    html = tmp_path / "page.html"
+    found = price(lab, tmp_path / "rules", text, "--forms", "--changes", "--html", str(html))
+    forms = {one["form"]: one for one in found["forms"]}
+    assert not [one for one in forms.values() if one.get("reason") or one.get("other_classes")], forms
+    assert forms["nft --optimize"]["mean"] < 0.9 * forms["as given"]["mean"]  # forty rules are one set
+    changes = {one["change"]: one for one in found["changes"]}
+    assert changes["runs of rules as sets (ipset)"]["dearer"] < -0.1
+    assert not changes["runs of rules as sets (ipset)"]["differences"]
+    assert "tun_get_user" in html.read_text()
 
 
 def test_a_rule_costs_what_capacity_says(lab: Checkout, tmp_path: Path) -> None:

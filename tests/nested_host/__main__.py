@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         links, cases = chosen_links(chosen.links), chosen_cases(PROJECT, LAB, chosen.cases)
-        refuse_small_host()
+        reject_small_host()
         return EXIT_PASS if nested_host(PROJECT, links, cases, keep=chosen.keep) else EXIT_FAIL
     except FwlabError as error:
         sys.stderr.write(f"nested host: {error}\n")
@@ -68,7 +68,7 @@ def chosen_links(words: str) -> list[str]:
     return links
 
 
-def refuse_small_host() -> None:
+def reject_small_host() -> None:
     """Raises CannotMeasure if a program or memory is missing."""
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     missing = [name for name in PROGRAMS if not (shutil.which(name) or shutil.which(name, path=path))]

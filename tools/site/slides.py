@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 from fwlab.checkout.project import Project, lab_ids
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Beside each lab's page.
+#: In the folder of each lab's page.
 FILE = "slides.html"
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

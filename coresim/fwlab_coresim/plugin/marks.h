@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of counters. The plugin maps it and counts in it; fwlab/testbed/core_model/counters.py reads it.
+/* The file of counters. The plugin maps it and counts in it; fwlab_coresim/counters.py reads it.
  *
  * Each mark in the guest writes the counters of that moment into the next record. `marks` says how many there have
  * been, and is written last. Old records are overwritten. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where the cycles go: what is counted in the windows, by the block of code that was running.
  *
- * A second file, which fwlab/testbed/core_model/places.py reads. A place is named by the address at which its block
+ * A second file, which fwlab_coresim/counters.py reads. A place is named by the address at which its block
  * begins. All programs together are one place, as are blocks for which there is no room: both are at address 0. */
 #ifndef FWLAB_MODEL_PLACES_H
 #define FWLAB_MODEL_PLACES_H

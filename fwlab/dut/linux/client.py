@@ -9,6 +9,7 @@ import io
 import re
 import tarfile
 import zlib
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,26 @@ def agent_archive() -> bytes:
         first, _, rest = attribute.partition(".")
         found = f"from {module} import {first}\n\nKIND = {first}{'.' * bool(rest)}{rest}\n"
         files[f"{KINDS_PACKAGE.replace('.', '/')}/plugin_{number}.py"] = found.encode()
-    for path in [*files]:
+    return archive(files)
+
+
+def modules_archive(modules: Iterable[str]) -> bytes:
+    """The same of these modules alone."""
+    return archive({_path(module): _source(module) for module in modules})
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """A tar archive of these files, compressed by gzip; the packages above them are empty."""
+    whole = dict(files)
+    for path in files:
         for folder in Path(path).parents[:-1]:
-            files.setdefault(f"{folder.as_posix()}/__init__.py", b"")
+            whole.setdefault(f"{folder.as_posix()}/__init__.py", b"")
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path, content in sorted(files.items()):
+    with tarfile.open(fileobj=packed, mode="w") as opened:
+        for path, content in sorted(whole.items()):
             member = tarfile.TarInfo(path)
             member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+            opened.addfile(member, io.BytesIO(content))
     return gzip.compress(packed.getvalue(), mtime=0)
 
 

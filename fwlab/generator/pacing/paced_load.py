@@ -6,7 +6,6 @@ import json
 import math
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from fwlab.generator.pacing.wires import Attached, Monitor, Wires, attached, rec
 from fwlab.generator.recording import UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.environment import timeout_scale
-from fwlab.host.process import piped, wait_or_kill
+from fwlab.host.process import helper, piped
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedPlay, PacedTrial
@@ -141,7 +140,7 @@ class PacedLoad:
         with contextlib.ExitStack() as stack:
             with monitor.suspended():
                 filters = stack.enter_context(attached(monitor, wires, tick_us=TICK_US, kept=known.kept))
-                process = stack.enter_context(_player(filters.pipe))
+                process = stack.enter_context(helper(player.__file__, filters.pipe, fds=[filters.pipe]))
                 _hand_over(process, store.path(traffic), store.seed, load, wires, filters, qemu)
             answer = _line(process, GRACE_S + SLOWEST * load.ticks * TICK_US / 1e6)
             until_done()
@@ -169,24 +168,6 @@ class PacedLoad:
                 return Sent(known.counted(on), known.counted(back), errors, foreign(on, back, copies=copies))
 
             yield sent
-
-
-@contextlib.contextmanager
-def _player(pipe: int) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, player.__file__, str(pipe)],
-        pass_fds=[pipe],
-        start_new_session=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        wait_or_kill(process, 10)
 
 
 def _hand_over(

@@ -25,11 +25,11 @@ def search(
     lowest: float,
     highest: float,
     terms: SearchTerms,
-    tell: Callable[[Bounds, int, float], None],
+    report: Callable[[Bounds, int, float], None],
     budget_s: float = BUDGET_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> RateSearch:
-    """NDR and PDR between these loads (pps). `tell` hears the bounds, the trials and the seconds so far.
+    """NDR and PDR between these loads (pps). `report` hears the bounds, the trials and the seconds so far.
 
     No trial begins after `budget_s`; the bounds found by then are returned.
     """
@@ -41,7 +41,7 @@ def search(
 
     def trial(duration: float, load: float) -> MeasurementResult:
         found = [_found(controller, goal) for goal in goals]
-        tell({goal.loss_ratio: (goal.lower, goal.upper) for goal in found}, len(trials), clock() - began)
+        report({goal.loss_ratio: (goal.lower, goal.upper) for goal in found}, len(trials), clock() - began)
         if clock() - began > budget_s:
             raise _BudgetSpentError
         trials.append(measure(duration, load))

@@ -26,6 +26,7 @@ from fwlab.report.report_rows import Row, fidelity
 #: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
 MIN_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
+STYLE = Path(__file__).with_name("page.css")
 
 
 def page(model: ReportModel) -> str:
@@ -34,7 +35,8 @@ def page(model: ReportModel) -> str:
 
     lab, run = model.lab, model.run
     plotted = [METRICS[name] for name in model.curves]
-    return _template().render(
+    return template(TEMPLATE).render(
+        style=style(),
         lab=lab,
         run=run,
         cases=model.cases,
@@ -43,7 +45,7 @@ def page(model: ReportModel) -> str:
         runs=model.runs,
         baselines=model.baselines,
         baseline=formatting.either(base.case for base in model.baselines),
-        drawings=[(_trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
+        drawings=[(trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
         listed=model.listed,
         survivals=model.survival,
         load_tables=model.load_tables,
@@ -65,8 +67,8 @@ RENDERER = Renderer("html", "report.html", page)
 
 
 @cache
-def _template() -> Template:
-    """The compiled page. Kept, because a grading writes its report again and again."""
+def template(path: Path) -> Template:
+    """A compiled page. Kept, because a grading writes its report again and again."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -74,10 +76,16 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return environment.from_string(path.read_text(encoding="utf-8"))
 
 
-def _trusted(svg: str) -> Markup:
+@cache
+def style() -> Markup:
+    """The style sheet of our pages."""
+    return trusted(STYLE.read_text(encoding="utf-8"))
+
+
+def trusted(svg: str) -> Markup:
     """Our own drawings, whose texts are escaped as they are made."""
     return Markup(svg)  # noqa: S704
 
@@ -90,7 +98,7 @@ def _drawn(row: Row, model: ReportModel) -> Markup | None:
         return None
     figures = ", ".join(f"{bar.kind} {formatting.quantity(bar.value, plot.metric)}" for bar in plot.bars)
     accepted = f"; accepted: {plot.accepted_words}" if plot.accepted else ""
-    return _trusted(check_svg(plot, f"{plot.metric.display.label} of {row.id}: {figures}{accepted}"))
+    return trusted(check_svg(plot, f"{plot.metric.display.label} of {row.id}: {figures}{accepted}"))
 
 
 def _profile(row: Row, run: Run) -> dict[str, Any]:
@@ -103,7 +111,7 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
         "id": row.id,
         "title": row.title,
         "samples": sum(stacks.values()),
-        "svg": _trusted(flame(stacks, cost, clock_of(run.testbed).cost_unit)),
+        "svg": trusted(flame(stacks, cost, clock_of(run.testbed).cost_unit)),
         "cost": cost,
         "functions": found,
         "core": _core_profile(row, run),
@@ -119,7 +127,7 @@ def _core_profile(row: Row, run: Run) -> dict[str, Any] | None:
         "title": found.title,
         "cycles": found.cycles,
         "waits": found.waits,
-        "svg": _trusted(flame(found.stacks, found.waits, "cycles per packet", f"where {row.id} waits")),
+        "svg": trusted(flame(found.stacks, found.waits, "cycles per packet", f"where {row.id} waits")),
         "functions": [one for one in found.functions if one.cycles >= MIN_SHOWN * found.cycles],
     }
 
@@ -172,6 +180,6 @@ def _raw(measured: Measured) -> dict[str, str]:
         "busy": formatting.percent(busy),
         "loads": " ".join(formatting.digits(seconds) for seconds in measured.loads),
         "generator": formatting.quantity(rate, METRICS[MAIN_METRIC]) if rate else "",
-        "slowed": str(measured.slowed),
+        "throttle_level": str(measured.throttle_level),
         "took": f"{measured.wall_s:.0f} s",
     }

@@ -16,7 +16,7 @@ OPTIONS = {
     "-C": (_NAME, re.compile(r"on|off|[0-9]{1,9}")),
     "-L": (re.compile("rx|tx|other|combined"), _NUMBER),
 }
-#: Smaller rings run empty, or full, whatever is loaded, so nothing could be measured.
+#: Smaller rings run empty or full with any ruleset, so nothing could be measured.
 MIN_RING = {("-G", "rx"): 512, ("-G", "tx"): 256}
 
 
@@ -35,7 +35,7 @@ def validate(lines: list[str]) -> Faults:
                 if not (name.fullmatch(given[0]) and value.fullmatch(given[1])):
                     yield number, f"{' '.join(given)} is not a link setting that a reset can restore", how
                 elif (least := MIN_RING.get((words[1], given[0]), 0)) and int(given[1]) < least:
-                    what = f"with a ring of {given[1]} nothing can be measured: it cannot hold what comes at once"
+                    what = f"with a ring of {given[1]} nothing can be measured: bursts overflow it"
                     yield number, what, f"write {given[0]} {least} or more"
 
 

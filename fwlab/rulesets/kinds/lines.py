@@ -66,6 +66,6 @@ def unquoted(line: str) -> list[str]:
     return words
 
 
-def longer_than(line: str, most_bytes: int) -> bool:
+def longer_than(line: str, max_bytes: int) -> bool:
     """Whether a tool with a line buffer of this size would read the rest of the line as another line."""
-    return len(line) * 4 > most_bytes and len(line.encode()) > most_bytes
+    return len(line) * 4 > max_bytes and len(line.encode()) > max_bytes

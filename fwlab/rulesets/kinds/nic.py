@@ -14,7 +14,7 @@ from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refu
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 
-class Model(NamedTuple):
+class NicModel(NamedTuple):
     """A model of NIC: the kernel's driver, and by which number the PCI bus knows it."""
 
     driver: str
@@ -23,18 +23,18 @@ class Model(NamedTuple):
 
 #: By QEMU's name.
 MODELS = {
-    "vmxnet3": Model("vmxnet3", "v000015ADd000007B0"),
-    "e1000": Model("e1000", "v00008086d0000100E"),
-    "e1000e": Model("e1000e", "v00008086d000010D3"),
-    "rtl8139": Model("8139cp", "v000010ECd00008139"),
+    "vmxnet3": NicModel("vmxnet3", "v000015ADd000007B0"),
+    "e1000": NicModel("e1000", "v00008086d0000100E"),
+    "e1000e": NicModel("e1000e", "v00008086d000010D3"),
+    "rtl8139": NicModel("8139cp", "v000010ECd00008139"),
 }
 #: Names of the usual NICs while another is used, in the order of the links.
 PARKED = ("usual0", "usual1")
 #: Packets that a receive ring holds: as many as the usual NIC's (topology.yml).
 RING = "1024"
 NETWORKD = ("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd.service")
-#: What the NIC heard while it was not used (ten thousand frames in QEMU, a full ring) must be gone: it has gone once
-#: nothing has arrived for a moment. Tries of a twentieth of a second.
+#: A NIC that was not in use holds old frames (ten thousand in QEMU, a full ring). They are gone once nothing has
+#: arrived for a moment. Maximum number of checks, a twentieth of a second apart.
 TRIES = 100
 
 

@@ -199,5 +199,5 @@ def test_the_beginning_of_a_labs_name_suffices_and_an_unknown_one_is_named(tmp_p
 def test_without_git_it_says_so(bundle: Path, tmp_path: Path) -> None:
     done = fwlab(bundle, "author", "bundle", LAB, "--output", str(tmp_path / "out"))
     assert done.returncode == 2
-    assert "no git checkout" in done.stderr
+    assert "not a git checkout" in done.stderr
     assert not (tmp_path / "out").exists()

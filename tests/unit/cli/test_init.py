@@ -91,7 +91,7 @@ def test_a_volume_or_the_working_directory_may_be_filled(tmp_path: Path, monkeyp
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(BadInput, match="has something else in it") as error:
+    with pytest.raises(BadInput, match="contains other files") as error:
         make_folder(tmp_path, [LAB])
     assert error.value.hint == "name a new folder"
     assert contents(tmp_path) == {name: b"mine"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fwlab_coresim import attach, build
-from fwlab_coresim.attach import attached, refuse_other_qemu, with_model, without_model
+from fwlab_coresim.attach import attached, reject_other_qemu, with_model, without_model
 from fwlab_coresim.cores import reference_cores
 from fwlab_coresim.counters import BEGIN, END, CoreCounters, CorePlaces
 from fwlab_coresim.counts import Modelled
@@ -161,9 +161,9 @@ def test_a_machine_that_cannot_have_the_plugin_is_left_as_it_was(
 
 @pytest.mark.parametrize("version", ["10.0.13", "9.2.0", "8.2.1", "7.20.0"])
 def test_another_qemu_is_refused(version: str) -> None:
-    refuse_other_qemu("7.2.22")
+    reject_other_qemu("7.2.22")
     with pytest.raises(CannotMeasure, match="the model fits QEMU 7.2"):
-        refuse_other_qemu(version)
+        reject_other_qemu(version)
 
 
 # ---- the agent

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the model counts by place, the functions that the places belong to, and the stacks that are weighed by it."""
+"""What the model counts by place, the functions that the places belong to, and the stacks weighted by it."""
 
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from fwlab_coresim.counters import CorePlaces
-from fwlab_coresim.counts import Modelled, Spent
-from fwlab_coresim.functions import PARTS, function_costs, weighed
+from fwlab_coresim.counts import CycleCounts, Modelled
+from fwlab_coresim.functions import PARTS, function_costs, weighted
 from fwlab_coresim.metric import FUNCTIONS
 
 from fwlab.dut.agent_client import PROGRAMS, AgentDut
@@ -24,8 +24,8 @@ def counts(instructions: int, **waits: int) -> dict[str, int]:
     return spent(instructions, **waits).model_dump()
 
 
-def spent(instructions: int, **waits: int) -> Spent:
-    return Spent(**{**dict.fromkeys(Spent.model_fields, 0), "instructions": instructions, **waits})
+def spent(instructions: int, **waits: int) -> CycleCounts:
+    return CycleCounts(**{**dict.fromkeys(CycleCounts.model_fields, 0), "instructions": instructions, **waits})
 
 
 @needs_compiler
@@ -105,18 +105,18 @@ def test_costs_are_per_packet_of_the_valid_trials() -> None:
     assert function_costs(measured(), facts(core=named())) == []
 
 
-def test_stacks_are_weighed_by_their_innermost_function() -> None:
+def test_stacks_are_weighted_by_their_innermost_function() -> None:
     functions = {"read": counts(0, load_wait=300), "hash": counts(400), "idle": counts(0, branch_wait=100)}
     one = measured().model_copy(update={"functions": functions})
     stacks = {"net;read": 3, "net;list;read": 1, "net;hash": 50}
-    assert weighed(stacks, one, CORE, waits=True) == {
+    assert weighted(stacks, one, CORE, waits=True) == {
         "net;read": PARTS * 3 // 4 * 3 // 4,
         "net;list;read": PARTS * 3 // 4 // 4,
         "idle": PARTS // 4,
     }
-    cycles = weighed(stacks, one, CORE, waits=False)
+    cycles = weighted(stacks, one, CORE, waits=False)
     assert cycles["net;hash"] == PARTS * 100 // 500
 
 
 def test_windows_and_places_have_the_same_first_counters() -> None:
-    assert list(Modelled.model_fields)[: len(Spent.model_fields)] == list(Spent.model_fields)
+    assert list(Modelled.model_fields)[: len(CycleCounts.model_fields)] == list(CycleCounts.model_fields)

@@ -166,7 +166,7 @@ def test_responses_are_counted_from_packets_and_bytes(connections: int, bare: in
 
 def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
     trials = [TcpTrial(duration_s=2, busy_s=2, completed=1000, concurrent=16, packets=10_000)]
-    counted = {"failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 1}
+    counted = {"program": "wrk", "failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 1}
     clients = [
         Clients(opened=100, completed=90, **counted),
         Clients(opened=50, completed=49, intended_load=50, **counted),

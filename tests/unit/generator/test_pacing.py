@@ -48,6 +48,8 @@ FRAME = bytes(range(12)) + b"\x08\x00" + b"\x45" + bytes(7) + b"\x40\x11\x12\x34
 #: What a router makes itself.
 ICMP_ERROR = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x01" + bytes(30)
 ARP = b"\xff" * 12 + b"\x08\x06" + bytes(28)
+#: IPv6, a fragment header (the identification is its last four bytes), and 16 bytes.
+FRAGMENT = b"\x60" + bytes(4) + b"\x18\x2c\x40" + bytes(range(32)) + b"\x11\0\0\1abcd" + bytes(range(16))
 
 
 def routed(frame: bytes) -> bytes:
@@ -100,6 +102,15 @@ class TestRecording:
         classes = known(FRAME).sent(found, NOBODY, SINK)
         assert classes.tolist() == [0, ASTRAY, UNROUTED, UNKNOWN, OF_THE_DUT, OF_THE_DUT, UNKNOWN]
         assert sorted(foreign(classes).values()) == [1, 1, 2]
+
+    def test_fragments_that_were_put_together_have_another_identification(
+        self, recorded: Callable[..., Recording]
+    ) -> None:
+        piece = bytes(12) + b"\x86\xdd" + FRAGMENT
+        other = piece[:58] + b"wxyz" + piece[62:]
+        later, plain = (piece[:at] + changed + piece[at + 1 :] for at, changed in ((57, b"\x11"), (20, b"\x3c")))
+        found = recorded(*(frame[:21] + b"\x3f" + frame[22:] for frame in (piece, other, later, plain)))
+        assert known(piece).sent(found, NOBODY, SINK).tolist() == [0, 0, UNKNOWN, UNKNOWN]
 
     @pytest.mark.parametrize(
         ("networks", "expected"),

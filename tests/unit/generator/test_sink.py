@@ -27,7 +27,7 @@ ANY_PORTS = "meta l4proto { udp, tcp } ip saddr . th dport"
     ("wanted", "flows", "sets", "matches"),
     [
         ({}, [], [], ["meta protocol ip", "meta protocol ip6"]),
-        ({"proto": "icmp"}, [], [], ["meta protocol ip meta l4proto icmp", "meta protocol ip6 meta l4proto ipv6-icmp"]),
+        ({"proto": "icmp"}, [], [], ["meta protocol ip meta l4proto icmp", "meta protocol ip6 meta l4proto icmpv6"]),
         ({"dst": "2001:2::/48", "sport": 0, "dport": "4-6"}, [], [], ["ip6 daddr 2001:2::/48 th sport 0 th dport 4-6"]),
         (LISTED, [], [f"sources {{ type ipv4_addr; size 3; elements = {ADDRESSES} }}"], ["ip saddr @class-c-sources"]),
         (
@@ -68,6 +68,24 @@ ANY_PORTS = "meta l4proto { udp, tcp } ip saddr . th dport"
             [("198.18.0.1",), ("198.18.0.2",)],
             ["addresses { type ipv4_addr; size 2; elements = { 198.18.0.1, 198.18.0.2 } }"],
             ["ip daddr @class-c-addresses"],
+        ),
+        (
+            BY_FLOW,
+            [("198.18.0.1", 1, 6), ("2001:2::1", 53, 17)],
+            [
+                "flows { type ipv4_addr . inet_service . inet_proto; size 1; elements = { 198.18.0.1 . 1 . 6 } }",
+                "flows6 { type ipv6_addr . inet_service . inet_proto; size 1; elements = { 2001:2::1 . 53 . 17 } }",
+            ],
+            [
+                f"{ANY_PORTS} . meta l4proto @class-c-flows",
+                "meta l4proto { udp, tcp } ip6 saddr . th dport . meta l4proto @class-c-flows6",
+            ],
+        ),
+        (
+            BY_ADDRESS,
+            [("2001:2::1",)],
+            ["addresses6 { type ipv6_addr; size 1; elements = { 2001:2::1 } }"],
+            ["ip6 daddr @class-c-addresses6"],
         ),
         (BY_PAYLOAD, [(4, "6162"), (4, "6163")], [], ["meta l4proto udp @th,96,16 { 0x6162, 0x6163 }"]),
         (

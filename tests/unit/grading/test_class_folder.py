@@ -105,7 +105,7 @@ def test_odd_entries_cost_their_own_student_at_most(folder: Path, submissions: S
     assert found == fine | {who: UNREAD + why for who, why in (refused | inside).items()}
     others = ("Thumbs.db", "gone", "notes.pdf")
     assert [line.strip() for line in submissions.odd[0].splitlines()] == [
-        f"{folder}: odd, and nobody else is affected:",
+        f"{folder}: ignored, without effect on other students:",
         *(f"{name}: not read: neither a student's folder nor an archive" for name in others),
         *(f"{who}: {UNREAD}{why}" for who, why in refused.items()),
         "next: rename, unpack or remove these, and grade again with --resume",

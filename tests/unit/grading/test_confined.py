@@ -15,7 +15,7 @@ import pytest
 
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
-from fwlab.grading.confined import ChildReport, NoRoom, run_confined
+from fwlab.grading.confined import ChildReport, DiskFull, run_confined
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import handed_in, unreadable
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -47,18 +47,18 @@ def wait() -> None:
     time.sleep(600)
 
 
-def no_room() -> None:
-    raise NoRoom("/tmp: cannot copy a submission: No space left on device", "free space there, or set TMPDIR")
+def disk_full() -> None:
+    raise DiskFull("/tmp: cannot copy a submission: No space left on device", "free space there, or set TMPDIR")
 
 
 # ---- one child ------------------------------------------------------------------------------------------------
 
 
 def test_a_child_tells_what_it_found() -> None:
-    assert run_confined(lambda tell: [tell({"a": "\udcff\n"}), tell([1])]) == ChildReport([{"a": "\udcff\n"}, [1]])
-    assert run_confined(lambda tell: [tell("x" * 100_000) for _ in range(20)]) == ChildReport(["x" * 100_000] * 20)
-    assert run_confined(lambda tell: None) == ChildReport([])
-    assert run_confined(lambda tell: [tell("at"), 1 // 0]) == ChildReport(["at"], bug=ZERO), "a bug is no limit"
+    assert run_confined(lambda send: [send({"a": "\udcff\n"}), send([1])]) == ChildReport([{"a": "\udcff\n"}, [1]])
+    assert run_confined(lambda send: [send("x" * 100_000) for _ in range(20)]) == ChildReport(["x" * 100_000] * 20)
+    assert run_confined(lambda send: None) == ChildReport([])
+    assert run_confined(lambda send: [send("at"), 1 // 0]) == ChildReport(["at"], bug=ZERO), "a bug is no limit"
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_a_child_is_ended_and_what_it_told_before_is_kept(
 ) -> None:
     if work is wait:
         monkeypatch.setattr(confined, "WALL_S", 0.3)
-    assert run_confined(lambda tell: [tell("at"), work()]) == ChildReport(["at"], limit=limit)
+    assert run_confined(lambda send: [send("at"), work()]) == ChildReport(["at"], limit=limit)
 
 
 def test_no_child_goes_on_as_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A traffic profile of a lab is code, and may have done this."""
     monkeypatch.setattr(os, "_exit", None)
-    assert run_confined(lambda tell: tell(1)) == ChildReport([1])
+    assert run_confined(lambda send: send(1)) == ChildReport([1])
     monkeypatch.setattr(confined, "_exit", None)
-    assert run_confined(lambda tell: tell(1)) == ChildReport([1], limit="its reader ended by signal 9")
+    assert run_confined(lambda send: send(1)) == ChildReport([1], limit="its reader ended by signal 9")
 
 
 def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,10 +93,10 @@ def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
     children, fork = list[int](), os.fork
     monkeypatch.setattr(os, "fork", lambda: children.append(child := fork()) or child)
-    run_confined(lambda tell: None)
+    run_confined(lambda send: None)
     monkeypatch.setattr(confined.select, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_confined(lambda tell: time.sleep(600))
+        run_confined(lambda send: time.sleep(600))
     assert len(children) == 2
     for child in children:  # other tests may have children of their own
         with pytest.raises(ChildProcessError):
@@ -106,7 +106,7 @@ def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- a class --------------------------------------------------------------------------------------------------
 
 #: What happens where a file of these words is validated, or an archive unpacked that has one in its name.
-COSTLY = {"spin": spin, "hoard": hoard, "bug": lambda: 1 // 0, "full": no_room}
+COSTLY = {"spin": spin, "hoard": hoard, "bug": lambda: 1 // 0, "full": disk_full}
 
 
 def act(text: str) -> None:
@@ -194,7 +194,7 @@ def test_a_continued_grading_remembers_the_limit(grading: FakeGrading, request: 
         ("spin.zip", BadInput, "spin.zip: it takes more than 1 s of CPU time to read"),
         ("hoard.zip", BadInput, "hoard.zip: it takes more than 64 MiB of memory to read"),
         ("bug.zip", CannotMeasure, f"bug.zip: internal error while reading it: {ZERO}"),
-        ("full.zip", NoRoom, "No space left on device"),
+        ("full.zip", DiskFull, "No space left on device"),
     ],
 )
 def test_an_archive_of_a_class_is_unpacked_in_a_child_and_nothing_is_left(

@@ -210,9 +210,9 @@ def test_the_total_of_a_course() -> None:
         "bob,0,0,0",
         "cid,0,,",
     ]
-    with pytest.raises(BadInput, match="lab99-made-up is there twice"):
+    with pytest.raises(BadInput, match="lab99-made-up appears twice"):
         totals_csv([one, one], course)
-    with pytest.raises(BadInput, match="every lab has the weight 0"):
+    with pytest.raises(BadInput, match="every lab has weight 0"):
         totals_csv([one], a_course(labs={LAB: {"weight": 0}}))
 
 

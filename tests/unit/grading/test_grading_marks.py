@@ -103,7 +103,7 @@ def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> 
     assert reasons["ann"] == f"not loaded: {EXERCISE} has nothing to load: \\xff.bad (no tool loads *.bad)"
     assert max(map(len, reasons.values())) < 200
     assert f"class/bob/{EXERCISE}: \\x1b[31m\\xff.nft" in done.stdout
-    assert done.stderr.count("odd, and nobody else is affected") == 1
+    assert done.stderr.count("ignored, without effect on other students") == 1
     assert "gil: submission cannot be read: gil.rar: only .zip, .tar.gz and .tgz are unpacked" in done.stderr
     assert "index.html: not read" in done.stderr
     kept = json.loads((grading.results / "run.json").read_text())["exercises"]

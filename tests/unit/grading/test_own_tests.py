@@ -103,4 +103,4 @@ def test_tests_that_cannot_run_grade_nobody(grading: FakeGrading, text: str, rea
 def test_a_path_without_tests(grading: FakeGrading) -> None:
     done = grading.run("--fwlab-tests", "nowhere.py")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "nowhere.py: no file of tests" in done.stderr
+    assert "nowhere.py: not a file of tests" in done.stderr

@@ -151,7 +151,7 @@ def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path)
 def test_the_wait_is_shown(terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=200, color_system=None)
-    with listener(console) as tell:
-        tell(MachinesBusy(STAND, "`fwlab run lab03-ipset` (pid 7, since 15:04:05), which measures lab03-ipset"))
+    with listener(console) as emit:
+        emit(MachinesBusy(STAND, "`fwlab run lab03-ipset` (pid 7, since 15:04:05), which measures lab03-ipset"))
     said = f"waiting for the machines of {STAND}: in use by `fwlab run lab03-ipset` (pid 7, since 15:04:05)"
     assert said in out.getvalue()

@@ -58,7 +58,7 @@ def test_two_strays_and_what_sink_and_generator_count_are_no_reason() -> None:
     ],
 )
 def test_a_ruleset_that_fills_the_log_fails_and_is_not_inconclusive(ran: dict[str, float], outcome: Outcome) -> None:
-    measured = attempt(disturbed_by=ran, problems=["other programs ran on the DUT; 0 of 5 valid trials"])
+    measured = attempt(perturbed_by=ran, problems=["other programs ran on the DUT; 0 of 5 valid trials"])
     for verdict in judge_exercise(LAB.exercises[0], measured, a_run([]), METRICS):
         assert verdict.outcome is outcome
         assert ("98% of the DUT's other time" in verdict.text) == (outcome is Outcome.FAIL)

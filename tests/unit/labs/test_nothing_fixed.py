@@ -36,7 +36,7 @@ KEPT = 8
 #: The play after the flood (Measurer).
 AFTER_FLOOD = Phase.AFTER_FLOOD - Phase.FLOOD
 #: Packets of that play, at most.
-LATER = Phase.AFTER_FLOOD.most_packets
+LATER = Phase.AFTER_FLOOD.max_packets
 SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}

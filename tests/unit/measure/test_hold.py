@@ -114,7 +114,7 @@ class Bench:
             set_flows=lambda _flows: None, absorb_all=lambda _classes: None, load_counters=lambda *_: None
         )
         dut: Any = self
-        return Nodes(dut, dut, sink, store, {}, lambda _level: None, 1, tcp=self.tcp, tell=self.told.append)
+        return Nodes(dut, dut, sink, store, {}, lambda _level: None, 1, tcp=self.tcp, emit=self.told.append)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from fwlab.judge.checks import judge_exercise
 from fwlab.judge.clocks import MAX_INTERVAL
-from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
+from fwlab.judge.statistics import Figure, median_interval, min_values, paired_ratio
 from fwlab.judge.verdicts import all_doubts, judge_cases
 from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec
@@ -20,7 +20,7 @@ from fwlab.measure.session import Session
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
-from fwlab.model.errors import Overdue
+from fwlab.model.errors import DeadlineExceeded
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.files import RENDERERS
@@ -48,7 +48,7 @@ def test_ranks_of_the_interval_are_those_of_the_tables(count: int, ranks: tuple[
 
 
 def test_five_values_give_no_interval() -> None:
-    assert fewest_values() == 6
+    assert min_values() == 6
     assert (median_interval([]), Figure([1.0] * 5).uncertainty) == (None, None)
 
 
@@ -110,7 +110,7 @@ def test_the_time_limit_is_for_all_rounds(monkeypatch: pytest.MonkeyPatch) -> No
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr("fwlab.measure.measurer.time", SimpleNamespace(monotonic=lambda: next(clock)))
     host = Host(DRIFT)
-    with pytest.raises(Overdue, match="set-1000"):
+    with pytest.raises(DeadlineExceeded, match="set-1000"):
         interleave_trials(host, CASE, 35)
     assert len(host.asked) == 3
 

@@ -89,7 +89,7 @@ def test_places_move_together(grading: FakeGrading) -> None:
 
 @pytest.mark.parametrize("numbers", [{"attacker": 3}, {"attacker": 22}, {"other": 2}])
 def test_numbers_that_cannot_be_drawn(grading: FakeGrading, numbers: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match="is no number of this task"):
+    with pytest.raises(BadInput, match="is not valid for this task"):
         with_numbers(grading, **numbers)
 
 
@@ -194,8 +194,8 @@ def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.Monk
     assert "tasks.yml: No such file" in command(top, monkeypatch, "task", LAB, EXERCISE, "--student", "x")
     for text, what in (
         ("format: fwlab-tasks/1\ntasks: { other: {} }\n", "it has no tasks of"),
-        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ ann: {{}} }} }}\n", "nobody is called x"),
-        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ x: {{ attacker: 7 }} }} }}\n", "7 is no number of this task"),
+        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ ann: {{}} }} }}\n", "no student is called x"),
+        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ x: {{ attacker: 7 }} }} }}\n", "7 is not valid for this task"),
         ("format: fwlab-tasks/2\ntasks: {}\n", "format: Input should be"),
         ("tasks: 1\n", "tasks: "),
     ):
@@ -209,7 +209,7 @@ def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.Monk
     [
         ("", "no student names found"),
         ("# ann\n", "no student names found"),
-        ("ann\nann\n", ":2: ann: is there twice"),
+        ("ann\nann\n", ":2: ann: appears twice"),
         ("a b\n", ":1: a b: a name may"),
     ],
 )

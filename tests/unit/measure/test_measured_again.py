@@ -10,7 +10,7 @@ from fwlab.judge.checks import judge_exercise
 from fwlab.measure.session import EXERCISE_S, REVIVALS, WITHOUT_S, Session
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DeadlineExceeded, DutLost
 from fwlab.model.events import LogLine
 from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile
@@ -78,12 +78,12 @@ def a_session(
 ) -> tuple[Session, Scripted]:
     """A session, and the measurer that finds this; `told`: the lines of its log."""
 
-    def tell(event: object) -> None:
+    def emit(event: object) -> None:
         if told is not None and isinstance(event, LogLine):
             told.append(event.line)
 
     measurer = Scripted(*found)
-    return Session(None, measurer, backup or Backup(), a_run([], **of_run), Path("none"), tell), measurer
+    return Session(None, measurer, backup or Backup(), a_run([], **of_run), Path("none"), emit), measurer
 
 
 def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tuple[Measured, Scripted]:
@@ -107,7 +107,7 @@ def judged(found: Measured) -> tuple[Outcome, str]:
 
 GONE = DutLost("lost the connection to the dut", "vagrant up")
 STUCK = CannotMeasure("generator: wrk does not stop", "vagrant reload LAB")
-SLOW = Overdue("it was not measured within 240 s")
+SLOW = DeadlineExceeded("dut: the measurement took more than 240 s")
 FAR = "the trials are 6.9% apart; at most 5% can be judged"
 
 
@@ -146,7 +146,7 @@ def test_what_is_in_doubt_is_measured_once_more(
     found: list, restores: int, problems: list[str], again: list[str], left: int
 ) -> None:
     result, measurer = measure(*found, restores=restores)
-    assert (result.problems, result.measured_again, result.lost) == (problems, again, [])
+    assert (result.problems, result.remeasured_because, result.lost) == (problems, again, [])
     assert (measurer.left, measurer.forgotten) == (left, 0)
     if left == 0 and not problems:
         assert result.trials == GOOD["trials"]
@@ -181,7 +181,9 @@ def test_a_ruleset_that_kills_the_dut_twice_has_failed() -> None:
 
 # ---- what may be the ruleset's fault
 
-LATE = Overdue("it was not measured within 240 s: the clients completed 9 connections; a limit may be the cause")
+LATE = DeadlineExceeded(
+    "dut: the measurement took more than 240 s: the clients completed 9 connections; a limit may be the cause"
+)
 LIMITED = {"trials": [], "problems": ["DUT not saturated"], "suspects": ["DUT not saturated"]}
 #: On both sides of the bound.
 SCATTERED = {"trials": trials(230_000, 250_000)}

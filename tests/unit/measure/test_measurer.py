@@ -50,12 +50,12 @@ def on_nodes(
     monkeypatch: pytest.MonkeyPatch,
     asked: MeasurementSpec | None = None,
     left: tuple[str, ...] = (),
-    tell: Callable[[Any], None] = lambda _event: None,
+    emit: Callable[[Any], None] = lambda _event: None,
 ) -> Measured:
     """A measurement of these steps, on a DUT whose reset leaves something behind."""
     nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False)
     monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
-    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, tell=tell))
+    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, emit=emit))
     return on.measure(asked or spec("capacity"))
 
 
@@ -65,7 +65,7 @@ def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **extra: li
 
 def test_each_step_is_told_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
-    on_nodes(finds(Phase.STATES), finds(Phase.AFTER_FLOOD), monkeypatch=monkeypatch, tell=told.append)
+    on_nodes(finds(Phase.STATES), finds(Phase.AFTER_FLOOD), monkeypatch=monkeypatch, emit=told.append)
     assert [event.phase for event in told] == ["loading", "states", "after flood"]
 
 

@@ -16,7 +16,7 @@ from fwlab.metrics.connection_rate import MIN_PACKETS
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
-from fwlab.model.errors import CannotMeasure, Hindered, Overdue
+from fwlab.model.errors import CannotMeasure, DeadlineExceeded, Hindered
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, Delivery
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
@@ -27,7 +27,7 @@ FLOODED = Traffic(connections={"background": "flood", "background_pps": 100, "co
 
 def counted(**changed: Any) -> Clients:
     usual = {"opened": 5016, "completed": 5000, "failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 10}
-    return Clients(**{**usual, **changed})
+    return Clients(**{"program": "wrk", **usual, **changed})
 
 
 FLOWS = {"flood": [("198.18.0.1", 9)]}
@@ -120,7 +120,7 @@ class Testbed:
 def test_the_dut_is_throttled_until_it_is_never_idle(enough: int) -> None:
     bed = Testbed(enough)
     found = bed.measure(WEB, ["connections"])
-    assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
+    assert (found.throttle_level, len(found.tcp), found.problems) == (enough, 5, [])
     assert len(bed.armed) == enough + 1
     assert bed.armed[0]["packets"] == MIN_PACKETS
     assert bed.rates == [], "nobody asked what was delivered"
@@ -152,7 +152,7 @@ def test_a_measurement_that_takes_too_long_tells_how_many_connections_there_were
         abandoned = 0
 
         def collect_by_link(self, timeout: float) -> tuple[list[Window], ...]:
-            raise Overdue("dut: it was not measured within 240 s", "fwlab check")
+            raise DeadlineExceeded("dut: the measurement took more than 240 s", "fwlab check")
 
         def stop(self, *_: Any) -> Clients:
             if not answers:
@@ -163,9 +163,9 @@ def test_a_measurement_that_takes_too_long_tells_how_many_connections_there_were
             self.abandoned += 1
 
     bed = Slow(clients=counted(completed=7, duration_s=240))
-    with pytest.raises(Overdue) as late:
+    with pytest.raises(DeadlineExceeded) as late:
         bed.measure(WEB, ["connections"])
-    assert late.value.message == "dut: it was not measured within 240 s" + f": {FEW}" * answers
+    assert late.value.message == "dut: the measurement took more than 240 s" + f": {FEW}" * answers
     assert bed.abandoned == 1
 
 

@@ -64,7 +64,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 def flooded(*, slowed: int = 0, taken: int | None = 31_024, pps: float | None = 50_000.0) -> Measured:
     flood = Delivery(intended_load=None, sent=100_000, offered={}, arrived={}, taken=taken)
-    return attempt().plus(Overload(slowed=slowed, flood=flood, generator_sent=100_000, generator_pps=pps))
+    return attempt().plus(Overload(throttle_level=slowed, flood=flood, generator_sent=100_000, generator_pps=pps))
 
 
 @pytest.mark.parametrize(

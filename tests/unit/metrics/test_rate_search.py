@@ -17,7 +17,7 @@ LOWEST = 200.0
 def search(*words: Any, **options: Any) -> RateSearch:
     from fwlab.metrics.rate import rate_search  # imports MLRsearch, which takes a second
 
-    return rate_search.search(*words, **{"terms": BY_HOST_CLOCK, "tell": lambda *_: None, **options})
+    return rate_search.search(*words, **{"terms": BY_HOST_CLOCK, "report": lambda *_: None, **options})
 
 
 def searched(system: Simulated, budget_s: float = BUDGET_S, highest: float = LINE_RATE) -> RateSearch:
@@ -96,10 +96,10 @@ def test_the_budget_suffices_with_two_seconds_beside_each_trial(capacity: float)
 def test_progress_has_the_bounds_so_far() -> None:
     system, told = Simulated(500_000), []
 
-    def tell(bounds: Bounds, trials: int, spent: float) -> None:
+    def report(bounds: Bounds, trials: int, spent: float) -> None:
         told.append((bounds[NDR], trials, spent))
 
-    done = search(system.measure, lowest=LOWEST, highest=LINE_RATE, tell=tell, clock=system.clock)
+    done = search(system.measure, lowest=LOWEST, highest=LINE_RATE, report=report, clock=system.clock)
     assert told[0] == ((None, None), 0, 0.0)
     assert [trials for _, trials, _ in told] == list(range(len(done.trials)))
     assert all(

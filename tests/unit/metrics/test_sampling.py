@@ -102,7 +102,7 @@ def sampled(said: list[str], stacks: dict[str, int], level: int = 0, dies: bool 
     )
     nodes: Any = SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
     spec = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["capacity"], traffic="flood")
-    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(Overload(slowed=level)))
+    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(Overload(throttle_level=level)))
 
 
 def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:

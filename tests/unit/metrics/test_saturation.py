@@ -43,8 +43,8 @@ def test_the_level_rises_until_the_dut_is_never_idle(enough: int) -> None:
     dut = Dut(enough, disturbed=2)
     found = searched(Saturation(STEPS), dut)
     assert dut.tried == list(range(enough + 1))
-    assert (found.slowed, found.trials, found.problems) == (enough, [FULL] * WANTED, [])
-    assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the last level, not of all"
+    assert (found.throttle_level, found.trials, found.problems) == (enough, [FULL] * WANTED, [])
+    assert (found.idle_trials, found.perturbed_trials) == (0, 2), "those of the last level, not of all"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_where_the_next_cases_begin(first: int, then: int, tried: list[int]) -> 
     saturation, dut = Saturation(STEPS), Dut(enough=then)
     searched(saturation, Dut(enough=first))
     while len(dut.tried) < len(tried):
-        assert searched(saturation, dut).slowed == dut.tried[-1]
+        assert searched(saturation, dut).throttle_level == dut.tried[-1]
     assert dut.tried == tried
 
 
@@ -66,14 +66,18 @@ def test_a_level_that_is_just_enough_is_kept() -> None:
     searched(saturation, Dut(enough=3))
     first, second = searched(saturation, dut), searched(saturation, dut)
     assert dut.tried == [2, 2]
-    assert (first.slowed, first.idle_trials, first.problems) == (2, 1, []) == (second.slowed, 1, second.problems)
+    assert (
+        (first.throttle_level, first.idle_trials, first.problems)
+        == (2, 1, [])
+        == (second.throttle_level, 1, second.problems)
+    )
 
 
 def test_a_dut_that_is_idle_even_at_the_last_level_is_a_problem() -> None:
     saturation, dut = Saturation(STEPS), Dut(enough=STEPS, disturbed=3)
     found = searched(saturation, dut)
     assert dut.tried == [0, 1, 2, 3]
-    assert (found.slowed, found.trials) == (3, [FULL])
+    assert (found.throttle_level, found.trials) == (3, [FULL])
     assert found.problems == [
         ("DUT not saturated: 1 of 5 valid trials, 6 idle (idlest trial: 75.0% busy), 3 with other CPU load")
     ]

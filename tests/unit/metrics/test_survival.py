@@ -98,7 +98,7 @@ TASK = MeasurementSpec("alive", "Alive", "drop", [], ["survival"], **FIELDS)
 def found(*rates: int, slowed: int = 0) -> Measured:
     """Measure with a given capacity of the mix, in packets per busy second of the DUT's clock."""
     trials = [Trial(duration_s=1, busy_s=1, processed=rate) for rate in rates]
-    known = {"metric": "survival", "tracked": "legitimate", "trials": trials, "slowed": slowed}
+    known = {"metric": "survival", "victim_class": "legitimate", "trials": trials, "throttle_level": slowed}
     return Measured(id="alive", title="Alive", ruleset="drop", ruleset_hash="0", **known)
 
 

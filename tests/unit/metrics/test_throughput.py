@@ -121,7 +121,7 @@ class Lab:
     def nodes(self, clock: str = "host") -> Nodes:
         classes = a_lab().classes
         return Nodes(
-            self, self, self, self, classes, lambda _level: nullcontext(), 1, clock=clock, tell=self.told.append
+            self, self, self, self, classes, lambda _level: nullcontext(), 1, clock=clock, emit=self.told.append
         )
 
 

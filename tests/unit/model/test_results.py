@@ -27,8 +27,12 @@ class CacheMisses(Part):
     ("one", "two", "both"),
     [
         (Overload(trials=ONE), Overload(trials=TWO), {"trials": [*ONE, *TWO]}),
-        (Overload(idle_trials=2, slowed=3), Overload(idle_trials=1, slowed=1), {"idle_trials": 3, "slowed": 3}),
-        (Overload(disturbed_by={"a": 0.5}), Overload(disturbed_by={"b": 0.1}), {"disturbed_by": {"a": 0.5, "b": 0.1}}),
+        (
+            Overload(idle_trials=2, throttle_level=3),
+            Overload(idle_trials=1, throttle_level=1),
+            {"idle_trials": 3, "throttle_level": 3},
+        ),
+        (Overload(perturbed_by={"a": 0.5}), Overload(perturbed_by={"b": 0.1}), {"perturbed_by": {"a": 0.5, "b": 0.1}}),
         (Trouble(problems=["a", "b"]), Trouble(problems=["b", "c"]), {"problems": ["a", "b", "c"]}),
         (Trouble(lost=["a"]), Trouble(lost=["a"]), {"lost": ["a", "a"]}),
         (Loading(entries=7), Loading(loads=[1.5]), {"entries": 7, "loads": [1.5]}),
@@ -66,7 +70,7 @@ def test_what_is_rare_is_written_only_if_there_is_any() -> None:
 
 def test_a_later_round_adds_its_trials_and_troubles_alone() -> None:
     first = attempt().plus(Overload(trials=ONE, idle_trials=1), Deliveries(deliveries=[DELIVERY]))
-    later = first.plus(Overload(slowed=2), Trouble(problems=["late"])).model_copy(update={"wall_s": 2.0})
+    later = first.plus(Overload(throttle_level=2), Trouble(problems=["late"])).model_copy(update={"wall_s": 2.0})
     both = first.joined(later)
-    assert (both.trials, both.idle_trials, both.slowed) == ([*ONE, *ONE], 2, 2)
+    assert (both.trials, both.idle_trials, both.throttle_level) == ([*ONE, *ONE], 2, 2)
     assert (both.deliveries, both.problems, both.wall_s) == (first.deliveries, ["late"], 2.0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fwlab.own.bench_client import Played
 from fwlab.own.borders import Layout, Step
-from fwlab.own.rules import Chain, Match, Rule, Rules, names_it
+from fwlab.own.rules import Chain, Key, Match, Rule, Rules, names_it
 from fwlab.own.walks import DROPPED, FORWARDED, Walk
 
 CHAIN = ("inet", "f", "c")
@@ -32,6 +32,7 @@ class ModelBench:
     def __init__(self, name: str, rules: Rules, *, treated_once: bool = False) -> None:
         self.name, self.rules, self._once = name, rules, treated_once
         self.played = 0
+        self.dear: dict[int, int] = {}
 
     def prepare(self, layout: Layout) -> None:
         self.layout = layout
@@ -44,13 +45,16 @@ class ModelBench:
     def untraced(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def price(self, packets: list, times: int) -> Iterator[list[int]]:
-        """A packet costs 4000 ns, and each rule that it is compared with 40 more."""
+    def price(self, packets: list, times: int, cut: Key | None = None) -> Iterator[list[int]]:
+        """A packet costs 4000 ns, each rule that it is compared with 40 more, and those in `dear` their price."""
         for one in packets:
             walk = self._walk(one.steps[one.place])
             handles = [key[3] for key in self.rules.rules]
             asked = len(handles) if walk is None or not walk.decider[3] else handles.index(walk.decider[3]) + 1
-            yield [] if walk is None else [4000 + 40 * asked + 4 * n for n in range(times)]
+            if cut is not None:
+                asked = handles.index(cut[3]) if cut[3] else len(handles)
+            cost = 4000 + sum(self.dear.get(handle, 40) for handle in handles[:asked])
+            yield [] if walk is None else [cost + 4 * n for n in range(times)]
 
     def _walk(self, step: Step) -> Walk | None:
         packet = step["packet"]
@@ -66,8 +70,8 @@ class ModelBench:
         if self._once and self.played == 1:
             verdict = "drop" if verdict == "accept" else "accept"
         if verdict == "drop":
-            return Walk(DROPPED, key, (key,), ())
-        return Walk(FORWARDED, key, (key,), ((step["out"], packet),))
+            return Walk(DROPPED, key, (key,), (), verdicts=((verdict, ""),))
+        return Walk(FORWARDED, key, (key,), ((step["out"], packet),), verdicts=((verdict, ""),))
 
 
 def _fulfils(match: Match, point: dict) -> bool:

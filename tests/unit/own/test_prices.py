@@ -15,6 +15,7 @@ from fwlab.own.prices import Price, classes, dearer, mean, price, share, side_by
 from fwlab.own.reach import Reached, reach
 from fwlab.own.rules import Match, Rules
 from fwlab.own.showing import pair_lines, price_lines, prices_document
+from fwlab.own.stretches import Division
 
 from .kernel import bench, lacks
 from .model import ModelBench, rules_of
@@ -60,15 +61,19 @@ def test_the_mean_and_the_shares_go_by_the_rules_counters() -> None:
     dns, web = prices[0].total, prices[1].total
     assert mean(prices) == pytest.approx((300 * dns + 100 * web) / 400)
     assert share(prices[0], prices) == pytest.approx(300 * dns / (300 * dns + 100 * web))
-    lines = list(price_lines(prices, reached, "X"))
+    division = Division({}, [], None)
+    lines = list(price_lines(prices, division, reached, "X"))
     assert DNS[0] in lines[1]
-    assert prices_document(prices, reached)["classes"][1]["counter"] == 100
+    assert f"{1e9 / mean(prices):,.0f} pps" in "".join(lines)
+    found = prices_document(prices, division, reached)["classes"]
+    assert (found[1]["counter"], found[1]["packets_per_second"]) == (100, round(1e9 / web))
+    assert [one["compared_with"] for one in found] == [1, 2, 3]  # the policy is one of them
 
 
 def test_without_counters_there_is_no_mean() -> None:
     prices, reached = priced(rules_of(DNS, WEB))
     assert mean(prices) is None
-    assert not [line for line in price_lines(prices, reached, "X") if "mean" in line]
+    assert not [line for line in price_lines(prices, Division({}, [], None), reached, "X") if "mean" in line]
 
 
 def test_two_rulesets_are_priced_side_by_side_by_the_old_ones_counters() -> None:

@@ -276,7 +276,9 @@ def test_versions_that_were_not_tried_are_named(inside: dict[str, Any]) -> None:
     assert inside["provider"]
     tried, newer, older = inside["warnings"].values()
     assert tried is None
-    assert newer.endswith("with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2)")
+    assert newer.endswith(
+        "with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2, 2.3.8.dev with 0.12.2)"
+    )
     assert older.endswith(
         "vagrant-libvirt 0.10.8 is too old: 0.11.2 or newer is needed\n  next: provision/host/install"
     )

@@ -13,11 +13,11 @@ from fwlab.report.progress import listener
 @pytest.mark.parametrize("terminal", [True, False])
 def test_words_are_literal_and_a_terminal_alone_shows_what_is_being_done(terminal: bool) -> None:
     out = io.StringIO()
-    with listener(Console(file=out, force_terminal=terminal, width=100)) as tell:
-        tell(PlanMade(1))
-        tell(ItemStarted("ex1"))
-        tell(ItemPhase("ex1", "after flood"))
-        tell(ItemFinished("ex1", "refused: [red]x[/blue].nft: no", False))
+    with listener(Console(file=out, force_terminal=terminal, width=100)) as emit:
+        emit(PlanMade(1))
+        emit(ItemStarted("ex1"))
+        emit(ItemPhase("ex1", "after flood"))
+        emit(ItemFinished("ex1", "refused: [red]x[/blue].nft: no", False))
     assert "refused: [red]x[/blue].nft: no" in out.getvalue()
     assert ("ex1: after flood" in out.getvalue()) is terminal
 
@@ -25,21 +25,21 @@ def test_words_are_literal_and_a_terminal_alone_shows_what_is_being_done(termina
 def test_a_log_counts_where_there_is_something_to_count() -> None:
     """A check measures a baseline and then an exercise: two plans of one."""
     out = io.StringIO()
-    with listener(Console(file=out, width=100)) as tell:
+    with listener(Console(file=out, width=100)) as emit:
         for items in (1, 2):
-            tell(PlanMade(items))
+            emit(PlanMade(items))
             for number in range(items):
-                tell(ItemFinished(f"case-{number}", "1 kpps", True))
+                emit(ItemFinished(f"case-{number}", "1 kpps", True))
     assert out.getvalue().splitlines() == ["case-0: 1 kpps", "[1/2] case-0: 1 kpps", "[2/2] case-1: 1 kpps"]
 
 
 def test_nothing_is_drawn_while_the_terminal_is_lent() -> None:
     out = io.StringIO()
-    with listener(Console(file=out, force_terminal=True, width=100)) as tell:
-        tell(StepStarted("loading"))
-        tell(TerminalLent())
+    with listener(Console(file=out, force_terminal=True, width=100)) as emit:
+        emit(StepStarted("loading"))
+        emit(TerminalLent())
         before = out.getvalue()
-        tell(StepStarted("unseen"))
+        emit(StepStarted("unseen"))
         assert out.getvalue() == before
-        tell(TerminalBack())
+        emit(TerminalBack())
         assert "unseen" in out.getvalue()[len(before) :]

@@ -46,7 +46,7 @@ def survived(lab: Lab, case_id: str, arrived: int, **fields: object) -> Measured
     """The DUT took the whole load, and `arrived` of 10 000 packets of the class arrived."""
     counts = {"offered": {"attacker": 10_000}, "arrived": {"attacker": arrived}}
     play = Delivery(intended_load=1, sent=20_000, taken=20_000, **counts)
-    return measured(lab, case_id, 1000, survivals=[play], tracked="attacker", **fields)
+    return measured(lab, case_id, 1000, survivals=[play], victim_class="attacker", **fields)
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_the_table_has_the_newest_of_each_kind(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(first_hour, "find_project", lambda: project)
     assert "No such run" in first_hour.first_hours()
     for name, seconds in {"2026-01-01-debian12": 9.0, "2026-01-02-debian12": 7.4, "2026-01-01-image": 2.0}.items():
-        result = {"started": f"{name[:10]}T00:00:00", "load_average": [0.3, 1, 1]}
+        result = {"started": f"{name[:10]}T00:00:00", "load_average": [1, 1, 0.3]}
         result["steps"] = [{"name": "`vagrant up`", "seconds": seconds}]
         result |= {"disk_mib": {"cache": 900}} if "debian12" in name else {}
         raw_result(project, f"first-hour/{name}").parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
-from fwlab.grading.confined import Tell, run_confined
+from fwlab.grading.confined import Send, run_confined
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.files import render, ruleset_file, student_ruleset
 from fwlab.rulesets.kinds import iptables, sysctl
@@ -248,12 +248,12 @@ COSTLY = [
 def said(name: str, text: str) -> str:
     """What is wrong with the file, "" if nothing is. Reading it may cost what a student's files may."""
 
-    def read(tell: Tell) -> None:
+    def read(send: Send) -> None:
         try:
             ruleset_file(name, text)
-            tell("")
+            send("")
         except BadInput as error:
-            tell(error.message)
+            send(error.message)
 
     report = run_confined(read)
     assert (report.limit, report.bug) == (None, None)

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrHopByHop
+from scapy.layers.inet6 import (
+    ICMPv6EchoRequest,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
+    PadN,
+)
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 from fwlab.model.declared_traffic import TrafficClass
@@ -17,6 +25,15 @@ from fwlab.traffic.classes import classify, count_classes, stream_flows
 from tests.fakes.traffic_forms import one_each
 
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}
+#: Six extension headers, two of them longer than eight bytes.
+SIX_MORE = (
+    IPv6ExtHdrDestOpt()
+    / IPv6ExtHdrRouting(addresses=["2001:2::3"])
+    / IPv6ExtHdrFragment(m=1)
+    / IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(12))])
+    / IPv6ExtHdrDestOpt()
+    / IPv6ExtHdrDestOpt()
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +53,10 @@ FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "ds
         (Dot1Q(vlan=3) / Dot1Q(vlan=4) / IP(**FOUR) / UDP(dport=77), {"src": "198.18.0.0/15", "dport": 77}, True),
         (IPv6(**SIX) / UDP(dport=77), {"src": "2001:2::/48", "proto": "udp", "dport": 77}, True),
         (IPv6(**SIX) / IPv6ExtHdrHopByHop() / TCP(dport=77), {"proto": "tcp", "dport": 77}, True),
+        (IPv6(**SIX) / IPv6ExtHdrHopByHop() / SIX_MORE / UDP(dport=77), {"proto": "udp", "dport": 77}, True),
+        (IPv6(**SIX) / IPv6ExtHdrFragment(m=1) / UDP(dport=77), {"proto": "udp", "dport": 77}, True),
+        (IPv6(**SIX) / IPv6ExtHdrFragment(nh=17, offset=1) / UDP(dport=77), {"proto": "udp"}, True),
+        (IPv6(**SIX) / IPv6ExtHdrFragment(nh=17, offset=1) / UDP(dport=77), {"dport": "0-65535"}, False),
         (IPv6(**SIX) / ICMPv6EchoRequest(), {"proto": "icmp"}, True),
         (IPv6(**SIX) / UDP(), {"src": "198.18.0.0/15"}, False),
         (ARP(), {}, False),
@@ -167,16 +188,36 @@ def test_flows_are_listed_as_the_sink_needs_them() -> None:
     }
 
 
-WITHOUT_PORTS = "stream bad: class c0 requires IPv4 packets with ports"
+def six(port: int, **addresses: str) -> Any:
+    return Ether() / IPv6(**{**SIX, **addresses}) / IPv6ExtHdrDestOpt() / UDP(dport=port)
+
+
+def test_flows_of_ipv6_are_listed_and_found() -> None:
+    """Addresses whose last bytes are zero, among flows of IPv4, and a later fragment, which has an address alone."""
+    later = Ether() / IPv6(**{**SIX, "src": "2001:2::5:0"}) / IPv6ExtHdrFragment(nh=17, offset=9) / b"abcdefgh"
+    classes = {"a": BAD, "b": {**GOOD, "address": "source"}, "c": {"stream": "far", "address": "destination"}}
+    declared = {name: TrafficClass(**wanted) for name, wanted in classes.items()}
+    bad = [("bad", six(256)), ("bad 2", tcp(1)), ("bad 3", six(9, src="2001:2::7"))]
+    sent = one_each(*bad, ("good", later), ("far", six(9, dst="2001:2:0:1300::")), (None, six(9)))
+    flows = stream_flows(sent, declared)
+    assert flows == {
+        "a": [("198.18.0.1", 1, 6), ("2001:2::1", 256, 17), ("2001:2::7", 9, 17)],
+        "b": [("2001:2::5:0",)],
+        "c": [("2001:2:0:1300::",)],
+    }
+    assert classify(sent, declared, flows).tolist() == [0, 0, 0, 1, 2, -1]
+
+
+WITHOUT_PORTS = "stream bad: class c0 requires IP packets with ports"
 
 
 @pytest.mark.parametrize(
     ("classes", "sent", "message"),
     [
         ([BAD, GOOD], [("bad", tcp(1)), ("good", tcp(1, sport=9))], "frame 2, of the class c1, also belongs to"),
-        ([BAD], [("bad", Ether() / IPv6(**SIX) / UDP())], WITHOUT_PORTS),
+        ([BAD], [("bad", Ether() / IPv6(**SIX) / ICMPv6EchoRequest())], WITHOUT_PORTS),
         ([BAD], [("bad", Ether() / IP(**FOUR) / ICMP())], WITHOUT_PORTS),
-        ([{**BAD, "address": "source"}], [("bad", Ether() / IPv6(**SIX) / UDP())], "class c0 requires IPv4 packets"),
+        ([{**BAD, "address": "source"}], [("bad", Ether() / ARP())], "class c0 requires IP packets"),
         (
             [{**BAD, "payload": {"at": 20, "size": 4}}],
             [("bad", udp(b"..ab"))],

@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from scapy.layers.inet import IP, TCP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import Ether
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet import fragment as fragments_of
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
+from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Packet
 
 from fwlab.generator.traffic_store import TrafficStore
@@ -20,6 +21,7 @@ from fwlab.traffic import Frames, expand
 from fwlab.traffic.frame_loop import build_table
 from fwlab.traffic.varied import MIN_TTL, TTLS, varied
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.fakes.traffic_forms import one_each
 
 #: UDP, a train of TCP, IPv6, options in the IP header, connections from their first segment on, wrong checksums of TCP.
 TRAFFIC = [
@@ -105,6 +107,27 @@ def test_a_train_of_segments_can_still_be_merged() -> None:
         assert len({packet[IP].ttl for packet in segments}) == 1
         assert {(after[IP].id - one[IP].id) % 65536 for one, after in itertools.pairwise(segments)} == {1}
     assert len({train[begin][IP].id for begin in begins}) > 1
+
+
+def test_fragments_of_a_datagram_still_belong_together() -> None:
+    """Of several datagrams, one behind two tags; each has a number of its own, which differs from seed to seed."""
+    four, six = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}
+    whole = [Ether() / IP(**four, id=number) / UDP() / bytes(64) for number in (1, 2, 1)]
+    whole[1] = Ether() / Dot1Q() / Dot1Q() / IP(**four, id=2) / UDP() / bytes(64)
+    found = [fragment for packet in whole[:2] for fragment in fragments_of(packet, 32)]
+    header = IPv6(**six) / IPv6ExtHdrFragment(id=0xFFFFFFFF, m=1, nh=17)
+    found += [Ether() / header / bytes(16), Ether() / IPv6(**six) / IPv6ExtHdrFragment(id=0xFFFFFFFF, offset=2, nh=17)]
+    sent = one_each(*((f"s{place}", packet) for place, packet in enumerate([*found, whole[2]])))
+    packets = [Ether(frame) for frame in varied(sent, 1)]
+    numbers = [(packet[IP].id, packet[IP].ttl) for packet in packets if IP in packet]
+    count = len(found) // 2 - 1
+    assert len(set(numbers[:count])) == len(set(numbers[count : 2 * count])) == 1
+    assert len({numbers[0], numbers[count], numbers[-1]}) == 3
+    assert all(recomputed(bytes(packet)) == bytes(packet) for packet in packets)
+    one, other = (packet[IPv6] for packet in packets if IPv6 in packet)
+    assert (one.fl, one.hlim) == (other.fl, other.hlim)
+    assert one[IPv6ExtHdrFragment].id == other[IPv6ExtHdrFragment].id == 0xFFFFFFFF
+    assert Ether(varied(sent, 2)[0])[IP].id != numbers[0][0]
 
 
 def test_both_ends_of_a_connection_agree() -> None:

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- pf: loads a pf.conf, takes it away again, and says what the kernel holds.
+-- pf: loads a pf.conf, removes it, and says what the kernel holds.
 --
 -- In the start state pf is off and empty, so a packet does not visit it. It is switched on after a ruleset was loaded.
 
@@ -9,7 +9,7 @@ local Pf = {}
 Pf.__index = Pf
 
 local PFCTL = "/sbin/pfctl"
--- With -t a tool has the usual priority, not the agent's: otherwise nobody can log in while pfctl folds a long list.
+-- With -t a tool has the usual priority, not the agent's: otherwise logins fail while pfctl folds a long list.
 local RTPRIO = "/usr/sbin/rtprio"
 local FILE = "/var/run/fwlab-pf.conf"
 -- Exists as long as a ruleset may be loaded.

@@ -18,8 +18,8 @@ local TICK_BYTES = 4
 -- Flag of a process of the kernel (sys/proc.h).
 local P_KPROC = 0x4
 
--- A reading that took longer than the quickest one by this factor was interrupted. It is repeated at most so often; so
--- many are taken first, to know the quickest.
+-- A reading that took longer than the quickest one by this factor was interrupted. Maximum number of attempts, and
+-- readings that are taken first to know the quickest.
 local INTERRUPTED, TRIES, CALIBRATIONS = 1.2, 8, 3
 
 -- Sysctls of a queue of vtnet(4), by the name under which the host knows them.
@@ -113,7 +113,7 @@ function Snapshots:read()
 end
 
 -- {ticks, seconds, counts, processes}, with no packets handled between the counters and the times. `seconds` are whole
--- ones: they say how often the ticks have begun anew.
+-- ones: they say how often the tick counter has wrapped.
 function Snapshots:take()
   local best, least
   for _ = 1, TRIES do
@@ -125,8 +125,8 @@ function Snapshots:take()
   return best
 end
 
--- Nanoseconds between two snapshots. The counter of the clock begins anew after mask + 1 ticks, which is seconds; the
--- whole seconds beside it are off by one at most.
+-- Nanoseconds between two snapshots. The clock's counter wraps after mask + 1 ticks, which takes seconds; the
+-- whole seconds recorded with it are off by one at most.
 function Snapshots:between(first, last)
   local around = self.mask + 1
   local ticks = (last.ticks - first.ticks) & self.mask

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 from typing import TYPE_CHECKING
 
+from fwlab.dut.linux.agent import netlink
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.memory import PAGE, caches
 
@@ -15,10 +14,6 @@ if TYPE_CHECKING:  # it stays on the host
 
 #: Bytes of one bucket of the hash table: a pointer.
 BUCKET = 8
-#: linux/netlink.h and linux/netfilter/nfnetlink_conntrack.h: delete entries, and acknowledge that.
-NETLINK_NETFILTER, DELETE, REQUEST_AND_ACK = 12, 1 << 8 | 2, 1 | 4
-#: A message's header and that of nfnetlink; an acknowledgement has an error number behind its header.
-HEADERS, HEADER_BYTES = struct.Struct("=IHHII BBH"), 16
 
 
 def states(kernel: Kernel) -> TableStates:
@@ -62,10 +57,6 @@ def forget(kernel: Kernel) -> bool:
     """Delete all entries. False if there is no table. Raises OSError."""
     if "nf_conntrack" not in kernel.modules():
         return False
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as netlink:
-        netlink.bind((0, 0))
-        netlink.send(HEADERS.pack(HEADERS.size, DELETE, REQUEST_AND_ACK, 1, 0, socket.AF_UNSPEC, 0, 0))
-        (error,) = struct.unpack_from("=i", netlink.recv(4096), HEADER_BYTES)
-    if error:
-        raise OSError(-error, "the connection table cannot be emptied")
+    with netlink.opened() as opened:
+        netlink.forget_connections(opened)
     return True

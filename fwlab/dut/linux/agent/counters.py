@@ -71,7 +71,7 @@ class Counters:
         return best[1], best[2]
 
     def wait_for_packets(self, device: str, packets: int, patience_s: float) -> None:
-        """Wait until so many packets arrive. Raises Refusal after `patience_s` seconds."""
+        """Wait until this many packets have arrived. Raises Refusal after `patience_s` seconds."""
         start = time.monotonic()
         first = self.read()[device + ".rx_packets"]
         while self.read()[device + ".rx_packets"] < first + packets:

@@ -82,7 +82,7 @@ def own_work(perturbed: list[TrialCounts], terms: Terms) -> list[TrialCounts]:
     """The perturbed trials in which something else ran equally long; none if they are not the majority.
 
     This is no disturbance but work that the packets cause elsewhere: a kernel thread that ends the grace periods of
-    what they free, such as a route made anew for each packet. It takes a small share, and no program runs. It sets in
+    what they free, such as a route created for each packet. It takes a small share, and no program runs. It sets in
     within the first trials, which are therefore not like the rest.
     """
     able = [trial for trial in perturbed if trial["other_ns"] <= terms["max_own_share"] * trial["duration_ns"]]

@@ -15,7 +15,7 @@ class Slow:
     throttle = Levels((Level(1.0, 0.001), Level(0.5, 0.001)), (Level(0.5, 0.001), Level(0.25, 0.001)))
     default = False
     savable = False
-    most_cpus = 1
+    max_cpus = 1
 
     def accelerator(self, _kvm):
         return "tcg", "it always emulates"
