@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Grade a class of five with known marks on lab03's machines, interrupt it in the middle, and continue.
-
-    python -m tests.live.class_of_five make DIR                         write DIR/class and DIR/expected.json
-    python -m tests.live.class_of_five run DIR OUT.json.gz [WORDS...]   make, grade half, interrupt, resume, compare
+"""A class of five with known marks, for gradings on lab03's machines.
 
 Each student hands in every exercise, and each in another form: a folder, a .zip, a .tar.gz, what Moodle makes of a .zip
 in its export, and an archive of which one exercise cannot be a ruleset.
@@ -10,28 +7,18 @@ in its export, and an archive of which one exercise cannot be a ruleset.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import datetime
 import io
-import json
-import os
-import sys
 import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from fwlab.checkout.project import Project, find_project, load_topology
-from fwlab.checkout.raw_results import write_document
 from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
-from fwlab.measure.provenance import commit
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
 from fwlab.rulesets.files import rendered
-
-from .interrupted import grade_in_two_parts, verdicts
 
 LAB = "lab03-ipset"
 #: Who hands in which rulesets, and in which form.
@@ -96,47 +83,4 @@ def make(top: Path, only: Sequence[str] = ()) -> dict[str, str]:
         if name == "cyd":
             files[f"{exercises[0].id}/run-me.sh"] = "reboot\n"  # refused before anything is loaded
         hand_in(top / "class", name, form, files)
-    (top / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     return expected
-
-
-def run(top: Path, out: Path, words: list[str]) -> int:
-    expected, results = make(top), top / "results"
-    command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={top / 'class'}"]
-    command.append("--further")
-    command += [f"--results={results}", "-q", "-p", "no:cacheprovider", *words]
-    parts = grade_in_two_parts(command, results / "marks.csv", len(expected) // 2)
-    found = verdicts(results / "marks.csv")
-    rows = [{"work": work, "expected": verdict, "verdict": found.get(work), "when_interrupted": parts.half.get(work)}
-            for work, verdict in expected.items()]  # fmt: skip
-    right = sum(row["verdict"] == row["expected"] for row in rows)
-    document = {
-        "what": "a class of five, interrupted in the middle and continued",
-        "date": datetime.date.today().isoformat(),
-        "commit": commit(find_project()),
-        "load_average": os.getloadavg(),
-        "seconds": parts.seconds,
-        "exit_codes": parts.exit_codes,
-        "as_expected": right,
-        "marks": rows,
-        "grades": list(csv.DictReader((results / "grades.csv").open(newline=""))),
-    }
-    write_document(out, json.dumps(document, indent=1) + "\n")
-    print(f"{right} of {len(rows)} marks as expected; {document['seconds']}; exit codes {document['exit_codes']}")
-    return 0 if right == len(rows) and parts.was_interrupted else 1
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("make", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("file", type=Path, nargs="?")
-    told, words = parser.parse_known_args()
-    if told.action == "make":
-        make(told.folder.resolve())
-        return 0
-    return run(told.folder.resolve(), told.file, words)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -44,8 +44,8 @@ FIRST_PROCESS = "PYTEST_XDIST_WORKER" not in os.environ
 CHECKOUTS = "FWLAB_LIVE_CHECKOUTS"
 #: Files that take long are begun first. The last one ends with its process's machines destroyed.
 LONG = (
-    *("test_labs", "test_class", "test_model", "test_connections", "test_lab11", "test_refused", "test_cleared_away"),
-    *("test_engine_virtio", "test_bundle", "test_hold", "test_lab03", "test_saved_machine"),
+    *("test_labs", "test_image", "test_class", "test_model", "test_connections", "test_lab11", "test_refused"),
+    *("test_cleared_away", "test_engine_virtio", "test_bundle", "test_hold", "test_lab03", "test_saved_machine"),
 )
 LAST = "test_trouble"
 #: Seconds that one test may take with its fixtures, which boot machines.

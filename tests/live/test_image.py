@@ -24,7 +24,8 @@ from .class_of_five import make
 from .conftest import LAB, ROOT
 from .interrupted import verdicts
 
-pytestmark = [pytest.mark.live, pytest.mark.thorough, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(7200)]
+thorough = pytest.mark.thorough
 
 BASE = "docker.io/library/debian:12-slim"
 CONTAINERS_CONF = """
@@ -94,6 +95,8 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
         pytest.skip(f"needs root and: {', '.join(lacking)}")
     top = tmp_path_factory.mktemp("image")
     found = Podman(top)
+    if (trial := found.call("podman", "info")).returncode:
+        pytest.skip(f"Podman cannot run here: {trial.stderr.strip().splitlines()[-1]}")
     if "FWLAB_LIVE_IMAGE" not in os.environ:
         found.build()
     yield found
@@ -108,6 +111,7 @@ def volume(top: Path, user: int) -> Path:
     return folder
 
 
+@thorough
 def test_it_is_small(podman: Podman) -> None:
     packed = f"podman save {podman.image} | zstd -q -c | wc -c"
     assert int(podman.done("sh", "-c", packed)) <= COMPRESSED * 1_000_000
@@ -127,8 +131,12 @@ def test_students_get_no_solution(podman: Podman) -> None:
 
 @pytest.mark.parametrize(
     ("user", "more"),
-    [(1000, ()), (1000, READ_ONLY), (4242, ("--memory=2g",)), (0, ())],
-    ids=["user", "read-only", "another user with 2 GiB", "root"],
+    [
+        pytest.param(1000, (), marks=thorough, id="user"),
+        pytest.param(1000, READ_ONLY, marks=thorough, id="read-only"),
+        pytest.param(4242, ("--memory=2g",), id="another user with 2 GiB"),
+        pytest.param(0, (), id="root"),
+    ],
 )
 def test_anybody_measures_what_is_published(podman: Podman, tmp_path: Path, user: int, more: tuple[str, ...]) -> None:
     work = volume(tmp_path, user)
@@ -153,6 +161,7 @@ def test_two_containers_measure_at_once(podman: Podman) -> None:
         assert '"verdict": "pass"' in out
 
 
+@thorough
 def test_sigterm_ends_what_runs(podman: Podman) -> None:
     command = podman.command(1000, script=f"exec fwlab run {LAB}", name="fwlab-live-term")
     process = subprocess.Popen(
@@ -213,6 +222,7 @@ def test_too_little_memory_is_refused_before_a_machine_starts(podman: Podman) ->
     assert "next: give the container or job more: `podman run --memory=2048m …`" in done.stderr
 
 
+@thorough
 def test_machines_whose_saved_states_do_not_load_boot(podman: Podman) -> None:
     broken = 'for state in ~/.cache/fwlab/saved/*.qcow2.zst; do rm "$state" && echo damaged >"$state"; done'
     done = podman.call(*podman.command(1000, script=f"{broken} && {MEASURED}"))
@@ -221,6 +231,7 @@ def test_machines_whose_saved_states_do_not_load_boot(podman: Podman) -> None:
     assert '"verdict": "pass"' in done.stdout
 
 
+@thorough
 def test_a_grading_that_was_killed_goes_on_in_the_next_container(podman: Podman, tmp_path: Path) -> None:
     """With the marks of a class that is graded on a host and not interrupted."""
     work = volume(tmp_path, 1000)
@@ -252,6 +263,7 @@ def test_a_grading_that_was_killed_goes_on_in_the_next_container(podman: Podman,
     assert half != expected, "nothing was left for the second container"
 
 
+@thorough
 def test_runc_runs_it_from_a_root_that_is_only_read(podman: Podman, tmp_path: Path) -> None:
     """As another user, who has an entry neither in passwd nor in group."""
     root = podman.done("podman", "image", "mount", podman.image)

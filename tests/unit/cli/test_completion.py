@@ -37,7 +37,11 @@ def test_the_shell_completes_labs_cases_and_exercises(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: str, offered: set[str]
 ) -> None:
     """In this process, because a new one would spend most of its time on imports."""
-    for name, value in asked(words).items():
+    assert set(completed(monkeypatch, capfd, **asked(words)).split()) == offered
+
+
+def completed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], **environment: str) -> str:
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.argv", ["fwlab"])
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # it names the program under `python -m pytest`
@@ -45,7 +49,7 @@ def test_the_shell_completes_labs_cases_and_exercises(
         main()
     said = capfd.readouterr()
     assert (left.value.code, said.err) == (0, "")
-    assert set(said.out.split()) == offered
+    return said.out
 
 
 def asked(words: str) -> dict[str, str]:
@@ -54,17 +58,17 @@ def asked(words: str) -> dict[str, str]:
     return {"_FWLAB_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
 
 
-def program(**environment: str) -> str:
-    env = {**os.environ, **environment}
-    done = subprocess.run([ROOT / ".venv/bin/fwlab"], env=env, text=True, capture_output=True)
-    assert done.stderr == ""
-    return done.stdout
-
-
 def test_the_program_completes_for_the_shell(checkout: Path) -> None:
-    assert program(**asked("fwlab check lab9")).split() == [LAB]
-    for shell in ("bash", "zsh", "fish"):
-        assert "_FWLAB_COMPLETE" in program(_FWLAB_COMPLETE=f"source_{shell}")
+    env = {**os.environ, **asked("fwlab check lab9")}
+    done = subprocess.run([ROOT / ".venv/bin/fwlab"], env=env, text=True, capture_output=True)
+    assert (done.stdout.split(), done.stderr) == ([LAB], "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "_FWLAB_COMPLETE" in completed(monkeypatch, capfd, _FWLAB_COMPLETE=f"source_{shell}")
 
 
 def test_activating_puts_fwlab_on_the_path() -> None:

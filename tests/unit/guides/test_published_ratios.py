@@ -14,8 +14,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from tests import ROOT
 from tests.checkout import LAB_IDS, PROJECT, lab_named
-from tools import published_ratios
-from tools.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
+from tools.published_ratios import FILE, Row, all_rows, rows_of
 
 LAB = "lab03-ipset"
 #: Baselines beside those that a lab names.
@@ -65,20 +64,6 @@ def test_a_ratio_of_published_yml_agrees_with_that_of_lab_yml() -> None:
         for one in whole_lab(lab_id).cases[case].published:
             if one.source == source and one.ratio and case not in BASES:
                 assert any(ratio == pytest.approx(one.ratio, rel=0.01) for ratio in ratios), (cases, ratios)
-
-
-def test_rows_of_lab_yml_need_no_other_file(checkout: Project) -> None:
-    found = rows(checkout)
-    assert [row.cases for row in found] == [
-        "`raw-drop-after-5` / `raw-drop`",
-        "`ipset-1` / `raw-drop`",
-        "`ipset-65536` / `raw-drop`",
-        "`ipset-265000` / `raw-drop`",
-    ]
-    assert {row.why for row in found} == {NOT_KNOWN}
-    # 250 and 280 kpps are more precise than their rounded ratio.
-    assert found[0].published == pytest.approx(250 / 280)
-    assert found[0].error == pytest.approx(found[0].ours / (250 / 280) - 1)
 
 
 def test_a_reason_replaces_the_row_without_one(checkout: Project) -> None:
@@ -137,10 +122,3 @@ def test_a_faulty_row_is_named(checkout: Project, text: str, complaint: str) -> 
     assert error.value.message.startswith(f"labs/{LAB}/{FILE}")
     assert complaint in error.value.message
     assert error.value.hint == f"fix labs/{LAB}/{FILE}"
-
-
-def test_the_page_has_each_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    page = (ROOT / "guides" / "published-ratios.md").read_text()
-    for source in {row.source for row in all_rows(PROJECT)}:
-        assert published_ratios.of_source(source).strip() in page

@@ -42,8 +42,8 @@ IN_PART = light(0, 0.11)
 
 @pytest.mark.parametrize(
     "during",
-    [flood(0, 1), flood(0, 0.97), flood(0, 1.03), flood(0, 1, missed=0.3), flood(0, 0.5, taken=100), None],
-    ids=["as light", "a little less", "a little more", "a slow sink", "too few packets to say", "not counted"],
+    [flood(0, 1), flood(0, 0.97), flood(0, 1.2), flood(0, 1, missed=0.3), flood(0, 0.5, taken=100), None],
+    ids=["as light", "a little less", "a class that the ring favours", "a slow sink", "too few to say", "not counted"],
 )
 def test_a_correct_ruleset_passes(during: Delivery | None) -> None:
     assert changes(found(RIGHT, during, RIGHT)) == {}
@@ -92,6 +92,7 @@ def test_large_frames_that_the_sink_missed_were_not_blocked() -> None:
             light(1, 1),
             {"": "it blocks packets in the flood and not at a light load"},
         ),
+        (RIGHT, flood(0, 1.5), RIGHT, {"others": "it multiplies others in the flood and not at a light load"}),
         (RIGHT, flood(0.01, 1), RIGHT, {"attacker": "it lets through attacker in the flood and not at a light load"}),
         (light(0, 0), flood(0, 1), RIGHT, {"others": "it lets through others after the flood and not before it"}),
         (RIGHT, flood(0, 1), light(1, 1), {"attacker": "it lets through attacker after the flood and not before it"}),

@@ -136,7 +136,7 @@ class Tardy(Way):
             self.late -= 1
             self.counts["eth2.tx_packets"] += 1
             self.arrived += 1
-        return {"attacker": arrived}
+        return {"attacker": arrived, "blocked": 0}
 
 
 def test_packets_that_are_late_at_both_ends_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 """Latency on simulated nodes: which loads the probes are sent beside, what is kept, and why there may be no figure."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from fwlab.generator.echo import Echoes, EchoProbes, parse_ping
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics import delivery, latency, offered_load, plays
@@ -17,11 +19,13 @@ from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
+from fwlab.model.trial import PacedPlay
 from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
 from fwlab.report.renderers.terminal import plain_text
 from tests.fakes.factories import a_lab, a_run, real
-from tests.unit.metrics.test_throughput import Lab
+from tests.unit.metrics import test_throughput
+from tests.unit.metrics.test_throughput import Lab, Paced
 
 SPEC = MeasurementSpec("x", "X", "x", [], ["latency"], traffic="flood", trial=Trials(count=1))
 REPORT = """PING 198.19.0.2 (198.19.0.2) 56(84) bytes of data.
@@ -92,6 +96,24 @@ def test_the_probes_are_sent_without_a_load_and_beside_shares_of_pdr(monkeypatch
     assert [trial.percentile(0) * 1e3 for trial in trials] == [pytest.approx(at, rel=0.02) for at in (1, 2, 6, 10)]
     assert METRICS["latency"].values(found, real()) == [trials[2].percentile(50)]
     assert doubts(found, METRICS["latency"], a_run([], testbed=real())) == []
+
+
+class Timed(Paced):
+    """Frames take 1 ms of the DUT's clock, and 1 ms more for each tenth of its capacity."""
+
+    def play(self, _store: object, _traffic: str, load: Load, **then: Callable[[], None]) -> PacedPlay:
+        play = super().play(_store, _traffic, load, **then)
+        times = [1e-3 * (1 + 10 * load.pps / self.capacity)] * 3 if load.timed else []
+        return play.model_copy(update={"transit_s": times})
+
+
+def test_in_the_duts_own_time_the_frames_themselves_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the reference CPU, which is four times as fast as the DUT's clock."""
+    found = test_throughput.measure(Timed(10_000), monkeypatch, "instructions", SPEC)
+    pdr, trials = found.benchmarks.searches[0].goal(0.005).lower, found.benchmarks.latency
+    assert [one.offered_load for one in trials] == [latency.MIN_PPS, *(share * pdr for share in (0.1, 0.5, 0.9))]
+    for one in trials:
+        assert one.round_trips_s == [pytest.approx(1e-3 * (1 + 10 * one.offered_load / 40_000) / 4)] * 3
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Filling the DUT's connection table: the load, the repeated plays, and doubtful counts."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +12,7 @@ from fwlab.metrics import delivery, plays, state_table
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
-from fwlab.model.trial import FiveTuple
+from fwlab.model.trial import FiveTuple, States
 from tests.fakes.factories import testbed
 
 MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
@@ -181,3 +181,46 @@ def test_packets_are_tracked_if_entries_count_them(
     assert dut.done[:2] == ["drain", "empty"]
     assert [METRICS["tracked"].values(found, testbed(), name)[0] for name in ("near", "far")] == shares
     assert METRICS["tracked"].values(found, testbed(), "nobody") == []
+
+
+class FloodedDut(CountingDut):
+    """It takes 700 more packets by each look; `limited`: a ruleset may drop packets before entries count them."""
+
+    def counters(self) -> dict[str, int]:
+        self.counted += 700
+        return super().counters()
+
+    def forget_states(self) -> bool:
+        self.done.append("forget")
+        return True
+
+
+@pytest.mark.parametrize(
+    ("metric", "held", "limited", "flooded", "counted"),
+    [
+        ("states", 100, False, state_table.MIN_REFILLED, None),
+        ("states", 50_000, False, 50_000, None),
+        ("tracked", 100, False, state_table.MIN_REFILLED, 960),
+        ("tracked", 100, True, state_table.MIN_REFILLED, None),
+    ],
+)
+def test_the_empty_table_is_filled_again_by_a_flood_as_large(
+    metric: str, held: int, limited: bool, flooded: int, counted: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plays, "LOOK_S", 0)
+    dut = FloodedDut({ONE: 640, OTHER_ONE: 320})
+    engine = SimpleNamespace(start=lambda: SimpleNamespace(stop=lambda: dut.done.append("stop"), abandon=print))
+    throttle = {"classes": {}, "throttle": lambda level: nullcontext(dut.done.append(level))}
+    nodes = SimpleNamespace(dut=dut, engine=engine, **throttle)
+    spec = MeasurementSpec("x", "x", "x", [], [metric], traffic="flows", load_dependent=limited)
+    fields = {"ruleset_hash": "", "metric": metric, "slowed": 3}
+    known = Measured(id="x", title="x", ruleset="x", **fields)
+    session = MeasuringSession(nodes)
+    assert state_table.refill(session, spec, known) is known, "nothing was tracked at a light load"
+    dut.done.clear()
+    filled = known.model_copy(update={"states": States(played=held, held=held, **MEMORY)})
+    states = state_table.refill(session, spec, filled).states
+    emptied = "empty" if counted else "forget"
+    assert dut.done == ["drain", emptied, 3, "mute", "stop", "unmute", "drain"]
+    assert flooded < states.flooded < flooded + 5 * 700
+    assert (states.held, states.in_flood, states.counted) == (held, 0, counted)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import survival
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
@@ -16,7 +17,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
-from fwlab.model.trial import Trial
+from fwlab.model.trial import PacedPlay, PacedTrial, Trial
 from tests.fakes.factories import a_lab, measured, testbed
 
 #: One packet in so many belongs to the victim class. The rest is attack.
@@ -196,6 +197,25 @@ def test_without_the_baseline_there_is_no_multiple(base: Measured | None) -> Non
     result = measured_on(world, found(UNIT), base)
     assert "capacity of raw-drop, which was not measured" in result.problems[0]
     assert (world.steps, result.survivals) == ([], [])
+
+
+@pytest.mark.parametrize(("offered", "seconds"), [(2.0, 1000 / 6000), (10.0, 0.15), (0.1, 2.0)])
+def test_in_the_duts_own_time_the_multiple_is_played_until_enough_of_the_class_came(
+    offered: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(_nodes: Nodes, _traffic: str, load: Load) -> PacedPlay:
+        assert (load.pps, load.trial_s) == (pytest.approx(offered * UNIT), pytest.approx(seconds))
+        trial = PacedTrial(duration_s=load.trial_s, offered={"legitimate": 1000}, forwarded={"legitimate": 250})
+        counts = {"offered": 1000, "received": 1000, "forwarded": {}, "returned": {}}
+        return PacedPlay(load=load.pps, tick_s=0.001, **counts, trials=[trial], problems=["late"])
+
+    monkeypatch.setattr(survival, "play_paced", play)
+    session, task = MeasuringSession(World().nodes()), dataclasses.replace(TASK, offered=offered)
+    assert "capacity of raw-drop" in survival.survive_paced(session, task, found()).problems[0]
+    session.keep(BASE)
+    result = survival.survive_paced(session, task, found())
+    assert (survived(result), result.problems) == ([0.25], ["late"])
+    assert METRICS["survival"].counts(result) == (250, 1000)
 
 
 def test_a_silent_generator_is_not_a_survival_of_zero() -> None:

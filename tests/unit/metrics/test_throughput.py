@@ -164,9 +164,18 @@ def test_the_curve_goes_down_to_two_trials_without_loss(monkeypatch: pytest.Monk
     assert [round(trial.loss_ratio, 2) for trial in curve] == [0.39, 0.31, 0.21, 0.08, 0, 0]
 
 
+class Tired(Lab):
+    """Its generator keeps no load that is near to what it sends flat out."""
+
+    def start(self, *, load: float | None = None, count: int | None = None) -> SimpleNamespace:
+        self.ceiling = 100_000 if load is None else 60_000
+        return super().start(load=load, count=count)
+
+
 @pytest.mark.parametrize(
     ("lab", "doubt"),
     [
+        (Tired(80_000), "NDR: at 61,081 pps the generator fell short"),
         (Lab(200_000), "NDR: the DUT forwards 95,000 pps, the highest load that the generator can keep"),
         (Lab(40_000, ceiling=150), "142 pps is the highest load, too little to search for a rate"),
         (Lab(0), "960 of 960 packets were lost on their way to the DUT"),
@@ -175,7 +184,7 @@ def test_the_curve_goes_down_to_two_trials_without_loss(monkeypatch: pytest.Monk
             "the ruleset lets 70.0% of attacker through at a light load: what is lost is not known",
         ),
     ],
-    ids=["faster than the generator", "weak generator", "forwards nothing", "drops at random"],
+    ids=["short of a load", "faster than the generator", "weak generator", "forwards nothing", "drops at random"],
 )
 def test_why_there_is_no_figure(lab: Lab, doubt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure(lab, monkeypatch)
