@@ -43,6 +43,7 @@ COMMANDS = {
     "model/*-pages": "by hand: counted from `info tlb` of QEMU's monitor",
     "own/*-prices": "python -m tests.live.own_figures MACHINES OUT.json.gz PART...",
     "nested-host/*": "make nested-host LINKS=...",
+    "tests/*-mutation": "python -m tools.mutants OUT.json.gz PACKAGE...",
 }
 #: What reads files by a pattern instead of naming them.
 READERS = {
@@ -56,6 +57,7 @@ READERS = {
     "lab*/*-profile": "tools/pictures.py",
     "lab*/*-repeatability": "tools/repeatability.py",
     "lab*/*-waits": "tools/grading_tables.py",
+    "tests/*-mutation": "tools/mutants.py",
 }
 #: What judges the newest grading of every ruleset, and what shows the newest counts of every modelled case.
 GRADED, MODELLED = "tests/unit/results/test_graded_rulesets.py", "tools/core_ratios.py"

@@ -2,7 +2,8 @@
 """`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -16,16 +17,19 @@ from fwlab.host.ssh import Ssh
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
 from fwlab.model.events import EventSink, StepStarted
+from fwlab.model.printable import printable
 from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Start, loaded, opened
-from fwlab.own.borders import layout_of
+from fwlab.own.borders import Layout, layout_of
+from fwlab.own.captures import Capture, captured, routes
 from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
 from fwlab.own.page import page
-from fwlab.own.prices import classes, dearer, price, sampled, side_by_side
+from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
+from fwlab.own.rules import Rules
 from fwlab.own.stretches import divide
 from fwlab.report.progress import listener
 
@@ -35,6 +39,14 @@ LAB = "lab01-forwarding"
 Here = Annotated[bool, typer.Option("--here", help="Ask the kernel of this host, in a network namespace; no machines.")]
 Addresses = Annotated[
     list[str] | None, typer.Option("--address", metavar="IP", help="An address of the firewall; may be repeated.")
+]
+Pcap = Annotated[
+    Path | None, typer.Option("--pcap", metavar="FILE", help="A capture: its packets are played, too, and weigh.")
+]
+PcapOnly = Annotated[bool, typer.Option("--pcap-only", help="Play the capture's packets alone.")]
+RoutesGiven = Annotated[
+    list[str] | None,
+    typer.Option("--route", metavar="NETWORK=INTERFACE", help="Where the capture's addresses are; may be repeated."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn of long lists.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a flame graph, too.")]
@@ -61,6 +73,9 @@ def price_command(
     ] = False,
     html: Html = None,
     address: Addresses = None,
+    pcap: Pcap = None,
+    pcap_only: PcapOnly = False,
+    route: RoutesGiven = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
@@ -72,7 +87,7 @@ def price_command(
 
     Exit 3: it could not be measured.
     """
-    files = own_files(rules)
+    files, capture = own_files(rules), _capture(pcap, pcap_only, route)
     if html is not None:
         check_writable(html.parent)
     with (
@@ -86,11 +101,15 @@ def price_command(
             layout = layout_of([known], address or ())
             for one in (bench, bare):
                 one.prepare(layout)
-            reached = reach(bench, known, layout, None, tell)
+            more = capture([known], layout) if capture else None
+            reached = reach(bench, known, layout, None, tell, more, only_captured=pcap_only)
             prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+            if more:
+                counted = more.by_decider(reached.drawn, reached.played)
+                prices = [replace(one, weight=counted[one.of.decider]) for one in prices]
             division = divide(bench, known, prices, per_instruction, tell)
-            dearest = max(prices, key=lambda one: one.total, default=None)
-            stacks = sampled(bench, bare, dearest, tell) if html is not None and dearest is not None else {}
+            most = next(iter(heaviest(prices)), None)
+            stacks = sampled(bench, bare, most, tell) if html is not None and most is not None else {}
             made = (
                 forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
             )
@@ -102,18 +121,19 @@ def price_command(
     document = {
         "kernel": bench.kernel,
         **showing.prices_document(prices, division, reached),
+        **_taken(layout, more),
         **({"forms": showing.forms_document(made, prices)} if made else {}),
         **({"changes": showing.changes_document(tried)} if tried is not None else {}),
     }
     if html is not None:
         words = None if tried is None else [showing.change_in_words(one) for one in tried]
-        of = document["classes"][prices.index(dearest)] if dearest else None
+        of = document["classes"][prices.index(most)] if most else None
         where = showing.division_in_words(division)
         write_atomically(html, page(bench.name, document, where, words, of, stacks))
     if as_json:
         print_json(document)
     else:
-        lines = [*showing.price_lines(prices, division, reached, bench.name)]
+        lines = [*_taken(layout, more).values(), *showing.price_lines(prices, division, reached, bench.name)]
         lines += showing.form_lines(made, prices) if made else ()
         lines += showing.change_lines(tried) if tried is not None else ()
         plain(Console(), "\n".join(lines))
@@ -127,6 +147,9 @@ def compare_command(
     no_price: Annotated[bool, typer.Option("--no-price", help="Do not measure what they cost.")] = False,
     at_most: Annotated[str, typer.Option("--at-most", metavar="SHARE", help="How much dearer NEW may be.")] = AT_MOST,
     address: Addresses = None,
+    pcap: Pcap = None,
+    pcap_only: PcapOnly = False,
+    route: RoutesGiven = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
@@ -139,6 +162,7 @@ def compare_command(
     Exit 0: no difference was found, and NEW is not dearer than --at-most; 1: it is not so; 3: it could not be tried.
     """
     files, most = (own_files([old]), own_files([new])), number(at_most)
+    capture = _capture(pcap, pcap_only, route)
     with (
         _telling(verbose) as (listen, tell),
         _kernel(here, testbed, keep, machines, listen) as kernel,
@@ -147,15 +171,38 @@ def compare_command(
     ):
         per_instruction = None if here or no_price else _fixed(kernel)
         rules = loaded(before, files[0]), loaded(after, files[1])
-        found = compare(before, after, rules, address or (), seed, tell)
+        layout = layout_of(rules, address or ())
+        more = capture(rules, layout) if capture else None
+        found = compare(before, after, rules, layout, seed, tell, more, only_captured=pcap_only)
         pairs = side_by_side(before, after, found.old, per_instruction, tell) if per_instruction else []
+        if more:
+            counted = more.by_decider(found.old.drawn, found.old.played)
+            pairs = [replace(one, weight=counted[one.of.decider]) for one in pairs]
     if as_json:
         prices = {"prices": showing.pairs_document(pairs, rules[0])} if pairs else {}
-        print_json({**showing.comparison_document(found), **prices})
+        print_json({**showing.comparison_document(found), **prices, **_taken(layout, more)})
     else:
-        lines = [*showing.comparison_lines(found, (before.name, after.name))]
+        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name))]
         plain(Console(), "\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]))
     raise typer.Exit(EXIT_FAIL if found.differences or (dearer(pairs) or 0.0) > most else EXIT_PASS)
+
+
+def _capture(
+    path: Path | None, alone: bool, given: Sequence[str] | None
+) -> Callable[[Sequence[Rules], Layout], Capture] | None:
+    """What reads the capture, once it is known which interfaces there are. Raises BadInput."""
+    if path is None:
+        if alone or given:
+            raise BadInput("there is no capture", "give it with --pcap FILE")
+        return None
+    if not path.is_file():
+        raise BadInput(f"{printable(path)}: no such file", "tcpdump -i any -w my.pcap, on the firewall")
+    return lambda rules, layout: captured(path, routes(rules, layout, given or ()))
+
+
+def _taken(layout: Layout, capture: Capture | None) -> dict[str, str]:
+    """What the machine was given, and what of a capture is played."""
+    return {"layout": layout.words(), **({"capture": capture.words()} if capture else {})}
 
 
 @contextlib.contextmanager

@@ -16,7 +16,8 @@ empty connection table. Its steps are dicts:
     error                an ICMP error about what left in an earlier step, arriving likewise
     wait                 seconds
 
-The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it.
+The iface "self" is the machine itself: a packet from it is sent, and one to it is addressed to it. What is sent by "lo"
+arrives there.
 
 `price` times single packets; one that the machine sends, with the socket that it is sent through. A `cut` is a place in
 the rules at which they end: the timed packet is dropped there, and no other.
@@ -42,7 +43,7 @@ from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.own import packets
 from fwlab.rulesets.kind import Refusal
 
-SELF = "self"
+SELF, LO = "self", "lo"
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 270, 1, 9
@@ -115,8 +116,11 @@ class Trace:
             self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
         self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
 
-    def read(self) -> tuple[list[tuple[Any, ...]], int]:
-        """What the first packet met since the last call, and the mark that it had at the end."""
+    def read(self, *, comes_back: bool = False) -> tuple[list[tuple[Any, ...]], int]:
+        """What the first packet met since the last call, and the mark that it had at the end.
+
+        comes_back  its way goes on where it arrives again, for the kernel as another packet
+        """
         found: list[tuple[Any, ...]] = []
         first, mark = None, 0
         while True:
@@ -132,6 +136,8 @@ class Trace:
                 if kind != TRACE:
                     continue
                 event = Event.of(body)
+                if comes_back and event.packet != first and event.met[1:3] == (MARKS, HOOKS[0]):
+                    first, comes_back = event.packet, False
                 first = event.packet if first is None else first
                 if event.packet == first:
                     mark = event.mark
@@ -191,27 +197,42 @@ class Table:
                 lines = file.read().splitlines()
         except OSError:
             return []
-        return sorted(self._plain(line) for line in lines)
+        # Membership of groups is told in the machine's own time.
+        return sorted(self._plain(line) for line in lines if line.split()[3] != str(IGMP))
 
     @staticmethod
     def _plain(line: str) -> str:
         words = line.split()
-        state = [word for word in words[5:] if not word.startswith(("use=", "packets=", "bytes=", "secctx="))]
-        return " ".join([words[0], words[2], *state])
+        lasts = words[4].isdigit()  # not of a connection that a flow table has
+        state = [word for word in words[4 + lasts :] if not word.startswith(("use=", "packets=", "bytes=", "secctx="))]
+        return " ".join([words[0], words[2], *([f"{_rounded(int(words[4]))} s"] if lasts else []), *state])
 
     def empty(self) -> None:
         """Delete all entries. Raises OSError."""
         netlink.forget_connections(self._socket)
 
 
-class Interface:
-    """One tap: a name that rules know, its number, and its end outside of the namespace."""
+def _rounded(seconds: int) -> int:
+    """Up, so that a moment makes no difference."""
+    step = 10 if seconds < 1000 else 10 ** (len(str(seconds)) - 2)
+    return -(-seconds // step) * step
 
-    def __init__(self, name: str, number: int) -> None:
-        self.name, self.number = name, number
+
+class Interface:
+    """One tap: a name that rules know, its number from 1, and its end outside of the namespace."""
+
+    def __init__(self, name: str) -> None:
+        self.number = 0
         self._file = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(self._file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
-        self.mac = b"\x02\0\0\0\0" + bytes([number])
+        try:
+            fcntl.ioctl(self._file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+        except OSError as error:
+            raise Failed(f"no interface of the name {name} can be made: {error.strerror}") from error
+
+    @property
+    def mac(self) -> bytes:
+        """Its address as a sender."""
+        return b"\x02\0\0\0" + self.number.to_bytes(2, "big")
 
     def write(self, data: bytes) -> None:
         os.write(self._file, data)
@@ -244,18 +265,26 @@ class Bench:
         self._files: list[dict[str, str]] = []
         self._tools: dict[str, tuple[str, ...]] = _LOADED
         self._ways: tuple[str, str] | None = None
+        self._at_devices = False
+        self._broadcasts: set[str] = set()
         self._loaded = False
 
     # ---- requests -----------------------------------------------------------------------------------------------
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load rules: `files` with name, kind and text. Returns what nft, iptables-save and ipset print of them.
+        """Load rules: `files` with name, kind and text, which name `devices` that must be there.
+
+        Returns what nft, iptables-save and ipset print of them.
 
         form  of `_FORMS`: which tools load them
         """
         self._files, self._tools = request["files"], _LOADED | _FORMS[request.get("form", "")]
+        for name in request.get("devices", []):
+            if name not in self._interfaces:
+                self._interfaces[name] = Interface(name)
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
+        self._at_devices = '"hook": "ingress"' in listed
         saved = {kind: call(f"{kind}-nft-save", "-c") for kind in ("iptables", "ip6tables") if self._has(kind)}
         sets = call("ipset", "save") if self._has("ipset") else ""
         texts = call("nft", "-a", "list", "ruleset")
@@ -266,13 +295,18 @@ class Bench:
         return {"text": call(f"{request['kind']}-restore-translate", "-f", "/dev/stdin", text=request["text"])}
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace."""
+        """Make `interfaces`, by name their addresses, and addresses of the machine (`own`); then begin to trace.
+
+        The machine joins multicast `groups`.
+        """
         for setting, value in SETTINGS.items():
             with contextlib.suppress(FileNotFoundError), open("/proc/sys/" + setting.replace(".", "/"), "w") as file:
                 file.write(str(value))
         lines = ["link set lo up"]
         for number, (name, given) in enumerate(request["interfaces"].items(), 1):
-            found = self._interfaces[name] = Interface(name, number)
+            found = self._interfaces[name] = self._interfaces.get(name) or Interface(name)
+            found.number = number
+            self._broadcasts |= {one.rsplit(".", 1)[0] + ".255" for one in given if ":" not in one}
             lines.append(f"link set dev {name} address {found.mac.hex(':')} arp off up")
             lines += [f"addr add {address} dev {name} nodad" for address in given if ":" in address]
             lines += [f"addr add {address} dev {name}" for address in given if ":" not in address]
@@ -281,6 +315,7 @@ class Bench:
         lines += [f"addr add {address} dev lo" for address in request.get("own", [])]
         for family in ("-4", "-6"):
             call("ip", family, "-batch", "-", text="".join(f"{line}\n" for line in _of_family(lines, family)))
+        self._groups = [_member(group, name) for group in request.get("groups", []) for name in self._interfaces]
         self._trace, self._table = Trace(), Table()
         self._mark_ways()
         return {}
@@ -354,7 +389,8 @@ class Bench:
         if request["on"]:
             self._mark_ways()
         else:
-            call("nft", "delete", "table", "inet", MARKS)
+            for family in ("inet", "netdev") if self._at_devices else ("inet",):
+                call("nft", "delete", "table", family, MARKS)
             time.sleep(SETTLED_S)
         return {}
 
@@ -396,14 +432,21 @@ class Bench:
         chains += [
             f"chain {hook}_end {{ type filter hook {hook} priority {LAST}; }}" for hook in ("input", "postrouting")
         ]
-        call("nft", "-f", "-", text=f"table inet {MARKS} {{\n" + "\n".join(chains) + "\n}\n")
+        at_devices = [
+            f'chain ingress_{other.number} {{ type filter hook ingress device "{name}" priority {FIRST};'
+            " meta nftrace set 1; }"
+            for name, other in self._interfaces.items()
+        ]
+        tables = {"inet": chains, **({"netdev": at_devices} if self._at_devices else {})}
+        for family, inside in tables.items():
+            call("nft", "-f", "-", text=f"table {family} {MARKS} {{\n" + "\n".join(inside) + "\n}\n")
 
     def _conversation(self, steps: list[dict[str, Any]], ways: dict[tuple[Any, ...], int]) -> list[Any]:
         self._table.empty()
         found: list[Any] = []
         for step in steps:
             played = self._step(step, found)
-            met, mark = self._trace.read()
+            met, mark = self._trace.read(comes_back=step.get("iface") == LO)
             found.append(played and [ways.setdefault(tuple(met), len(ways)), played[1], mark])
         return [found, self._table.entries()]
 
@@ -431,12 +474,12 @@ class Bench:
             return None
         iface, packet = arriving
         self._drain()
-        if iface == SELF:
+        if iface in (SELF, LO):
             begun = time.perf_counter_ns()
             self._send(packet)
             took = time.perf_counter_ns() - begun
         else:
-            write, data = self._interfaces[iface].write, packets.frame(packet, self._interfaces[iface].mac, sender)
+            write, data = self._interfaces[iface].write, packets.frame(packet, self._receiver(iface, packet), sender)
             begun = time.perf_counter_ns()
             write(data)
             took = time.perf_counter_ns() - begun
@@ -485,6 +528,15 @@ class Bench:
             with contextlib.suppress(PermissionError, OSError):  # a rule may refuse it, or no route leads there
                 raw.sendto(packets.ip_packet(packet), (packet["dst"], 0))
 
+    def _receiver(self, iface: str, packet: packets.Packet) -> bytes:
+        """The Ethernet address that a packet has which arrives at this interface."""
+        destination = packet["dst"]
+        if destination == "255.255.255.255" or destination in self._broadcasts:
+            return b"\xff" * 6
+        if destination.startswith("ff") or (packet["version"] == 4 and 224 <= int(destination.split(".")[0]) < 240):
+            return packets.group_mac(destination)
+        return self._interfaces[iface].mac
+
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
         self._trace.read()
@@ -505,6 +557,19 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     "legacy": {kind: (f"{kind}-legacy-restore", "--counters") for kind in ("iptables", "ip6tables")},
     "optimized": {"nft": ("nft", "--optimize", "-f", "-")},
 }
+
+
+def _member(group: str, iface: str) -> socket.socket:
+    """A socket by which the machine is a member of a multicast group."""
+    if ":" in group:
+        member = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        found = socket.inet_pton(socket.AF_INET6, group) + struct.pack("=I", socket.if_nametoindex(iface))
+        member.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, found)
+        return member
+    member = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    found = socket.inet_aton(group) + struct.pack("=4xi", socket.if_nametoindex(iface))
+    member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, found)
+    return member
 
 
 def _of_family(lines: Iterable[str], family: str) -> Iterator[str]:

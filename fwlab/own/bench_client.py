@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from fwlab.host.ssh import Ssh
 from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
-from fwlab.own.files import HOW
+from fwlab.own.files import HOW, MAX_RULES, devices, too_many, without_hardware
 from fwlab.own.rules import Key, Rules, read
 from fwlab.own.walks import Walk, walk
 
@@ -36,8 +37,8 @@ MANY = 400
 EVERY = 25
 #: Packets of one request that times them.
 FEW = 50
-#: Rules of a ruleset. Some nine conversations are drawn for each.
-MAX_RULES = 10_000
+#: Families whose chains packets meet.
+FAMILIES = ("ip", "ip6", "inet", "netdev")
 #: Time limits (s): to load rules, and for one request to play.
 LOADING_S, PLAYING_S = 300.0, 600.0
 
@@ -85,8 +86,8 @@ class Bench:
 
         form  "legacy": by iptables-legacy, which nf_tables cannot trace; "optimized": by nft --optimize
         """
-        given = [{"name": file.name, "kind": file.kind, "text": file.text} for file in files]
-        answer = self._ask("load", LOADING_S, refusable=True, files=given, form=form)
+        given = [{"name": file.name, "kind": file.kind, "text": without_hardware(file.text)} for file in files]
+        answer = self._ask("load", LOADING_S, refusable=True, files=given, form=form, devices=devices(files))
         self.kernel, self.listed = answer["kernel"], answer["texts"]
         rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
         self._remembers = rules.remembers
@@ -99,7 +100,7 @@ class Bench:
 
     def prepare(self, layout: Layout) -> None:
         """Make the interfaces. Raises CannotMeasure."""
-        self._ask("prepare", LOADING_S, interfaces=layout.addresses(), own=list(layout.own))
+        self._ask("prepare", LOADING_S, interfaces=layout.addresses(), own=list(layout.own), groups=list(layout.groups))
 
     def play(self, conversations: Sequence[list[Step]], *, fresh: bool = False) -> Iterator[Played]:
         """Play conversations. fresh: load the rules again before each, so that no limit remembers another."""
@@ -167,10 +168,27 @@ def loaded(bench: Bench, files: Sequence[RulesetFile]) -> Rules:
     try:
         rules = bench.load(files)
     except Refused as error:
-        raise BadInput(with_line(error.message, files), "correct the file and try again") from error
+        said = with_line(_LENGTHY.sub("", error.message.removeprefix(f"{bench.name}: ")), files)
+        side = bench.name[:4] if bench.name.startswith(("OLD ", "NEW ")) else ""
+        raise BadInput(f"{side}{said}", _next_of(said)) from error
     if len(rules.rules) > MAX_RULES:
-        count = f"{len(rules.rules):,} rules; at most {MAX_RULES:,} are tried"
-        raise BadInput(f"{bench.name}: {count}", "leave out those that are alike")
-    if not rules.chains:
+        raise too_many(bench.name, len(rules.rules))
+    if not any(chain.hook and chain.family in FAMILIES for chain in rules.chains.values()):
         raise BadInput(f"{bench.name}: no chain that packets meet", HOW)
     return rules
+
+
+#: How the tools say that a match or a target is not known, by themselves or by the kernel.
+_LACKS = re.compile(
+    r"Couldn't load|missing kernel module|not supported|No chain/target/match|"
+    r"(process rule|failed)[^\n]*(No such file or directory|Protocol not available|Operation not supported)"
+)
+#: What iptables says besides.
+_LENGTHY = re.compile(r"\n+Try `[^\n]*|\n(?=\n)|(?<= said: )\S+ v[\d.]+ \(nf_tables\): ")
+
+
+def _next_of(said: str) -> str:
+    """What to do about rules that a tool refuses."""
+    if _LACKS.search(said):
+        return "leave that line out of both files, or ask a kernel that has its module: with or without --here"
+    return "correct the file and try again"

@@ -9,19 +9,34 @@ other flags, or belong to a connection in another state. Whether a packet reache
 import ipaddress
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from fwlab.own.packets import ACK, ECHO, ICMP, ICMPV6, SYN, TCP, UDP, Packet, is_error
-from fwlab.own.rules import FLAGS, HIGHEST, STATES, Key, Match, Rule, Rules, Span, Way, names_it
+from fwlab.model.errors import BadInput
+from fwlab.own.packets import (
+    ACK,
+    ECHO,
+    FRAGMENT,
+    HOP_BY_HOP,
+    ICMP,
+    ICMPV6,
+    OPTIONS,
+    ROUTING,
+    SYN,
+    TCP,
+    UDP,
+    Packet,
+    is_error,
+)
+from fwlab.own.rules import FLAGS, HIGHEST, KINDS, NO_HEADER, STATES, Key, Match, Rule, Rules, Span, Way, names_it
 
 Step = dict[str, Any]
 #: One packet with the fields of a rule's conditions: iif, oif, version, saddr, daddr, proto, ..., and state.
 Point = dict[str, Any]
 
-SELF = "self"
+SELF, LO = "self", "lo"
 SPORT, DPORT = 40_000, 8080
 #: Ranges of one condition whose ends are tried; of a longer list, the rest is drawn.
 MAX_SPANS = 64
@@ -29,6 +44,18 @@ MAX_SPANS = 64
 MAX_OTHERS, MAX_PLAIN = 4, 6
 #: Of a limit: largest burst that is tried, further packets behind it, and the longest wait for more (s).
 MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
+#: The machine's address on every link.
+LINK_LOCAL = "fe80::1/64"
+#: Multicast groups that the machine joins.
+MAX_GROUPS = 50
+#: Interfaces that are made; each has a network behind it.
+MAX_INTERFACES = 500
+#: Extension headers of IPv6 that packets are drawn with, but for the fragment's.
+HEADERS = (HOP_BY_HOP, ROUTING, OPTIONS)
+#: Bytes behind the last header of a packet that is sent in two fragments.
+IN_PARTS = 40
+#: Hooks that a packet enters when its TTL is one less than on its arrival.
+LATER = ("forward", "postrouting")
 #: Steps of a first packet with all that follows.
 WHOLE = 5
 #: Distance within a chain up to which two rules are brought together, pairs that are looked at, and packets from them.
@@ -39,10 +66,11 @@ NO_HOST = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.
 
 @dataclass(frozen=True)
 class Layout:
-    """The interfaces of the machine, each with a network behind it, and further addresses of the machine."""
+    """The interfaces of the machine, each with a network behind it; its further addresses, and its multicast groups."""
 
     interfaces: tuple[str, ...]
     own: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     def number(self, name: str) -> int:
         """The number of an interface, from 1."""
@@ -50,17 +78,34 @@ class Layout:
 
     def gateway(self, name: str, version: int) -> str:
         """The machine's own address there."""
-        number = self.number(name)
-        return f"198.18.{number}.1" if version == 4 else f"2001:2:0:{number:x}::1"
+        if name == LO:
+            return self.host(LO, version)
+        return f"{self._network(name)}.1" if version == 4 else f"2001:2:0:{self.number(name):x}::1"
 
     def host(self, name: str, version: int) -> str:
         """A host behind an interface."""
+        if name == LO:
+            return "127.0.0.1" if version == 4 else "::1"
+        return f"{self._network(name)}.10" if version == 4 else f"2001:2:0:{self.number(name):x}::10"
+
+    def broadcast(self, name: str) -> str:
+        """The address of all on the network there."""
+        return f"{self._network(name)}.255"
+
+    def _network(self, name: str) -> str:
         number = self.number(name)
-        return f"198.18.{number}.10" if version == 4 else f"2001:2:0:{number:x}::10"
+        return f"198.{18 + number // 256}.{number % 256}"
+
+    def words(self) -> str:
+        """What the machine was given, on one line."""
+        own = f"; its own addresses: {', '.join((*self.own, *self.groups))}" if self.own or self.groups else ""
+        return f"interfaces: {', '.join(self.interfaces)}{own}"
 
     def addresses(self) -> dict[str, list[str]]:
         """What a bench prepares: the machine's addresses with their prefixes, by interface."""
-        return {name: [f"{self.gateway(name, 4)}/24", f"{self.gateway(name, 6)}/64"] for name in self.interfaces}
+        return {
+            name: [f"{self.gateway(name, 4)}/24", f"{self.gateway(name, 6)}/64", LINK_LOCAL] for name in self.interfaces
+        }
 
 
 def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
@@ -71,22 +116,26 @@ def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
     several = list(several)
     names = list(dict.fromkeys(name for rules in several for name in rules.interfaces()))
     spare = iter(["eth0", "eth1"])
+    if len(names) > MAX_INTERFACES:
+        message = f"the rules name {len(names)} interfaces; at most {MAX_INTERFACES} can be made"
+        raise BadInput(message, "name alike ones by a wildcard")
     while len(names) < 2:
         names += [name for name in [next(spare)] if name not in names]
+    named = [one for rules in several for one in _named_addresses(rules)]
     addresses = dict.fromkeys(own)
-    for rules in several:
-        addresses |= dict.fromkeys(_own_addresses(rules))
-    return Layout(tuple(names), tuple(addresses))
+    addresses |= dict.fromkeys(str(one) for one in named if not any(one in network for network in NO_HOST))
+    groups = dict.fromkeys(str(one) for one in named if one.is_multicast)
+    return Layout(tuple(names), tuple(addresses), tuple(groups)[:MAX_GROUPS])
 
 
-def _own_addresses(rules: Rules) -> Iterator[str]:
+def _named_addresses(rules: Rules) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """Single addresses that rules for the machine itself name."""
     for where, ways in rules.reached_from().items():
         for hook, way in ways:
             ends = {"input": "daddr", "output": "saddr"}.get(hook)
             for match in (*way, *(m for rule in rules.of(rules.chains[where]) for m in rule.matches)):
                 if match.field == ends and not match.negated:
-                    singles = [ipaddress.ip_address(low) for low, high in match.spans if low == high]
-                    yield from (str(one) for one in singles if not any(one in network for network in NO_HOST))
+                    yield from (ipaddress.ip_address(low) for low, high in match.spans if low == high)
 
 
 @dataclass(frozen=True)
@@ -112,7 +161,7 @@ def draw(rules: Rules, layout: Layout, seed: int | None = 1) -> list[Drawn]:
     """
     chance = None if seed is None else random.Random(seed)
     found: dict[str, Drawn] = {}
-    pairs = _of_pairs(rules, layout) if chance else ()
+    pairs = _of_pairs(_pairs(rules), layout) if chance else ()
     for drawn in (*_plain(layout), *_to_many(layout), *_of_rules(rules, layout, chance), *pairs):
         known = found.get(drawn.identity)
         subjects = (*(known.subjects if known else ()), *drawn.subjects)
@@ -135,15 +184,28 @@ def _plain(layout: Layout) -> Iterator[Drawn]:
                     if iif != oif:
                         point = {"iif": iif, "oif": oif, "version": version, "proto": proto}
                         yield Drawn(conversation(_filled(point, layout), whole=True))
+    for iif, oif in ((LO, LO), tuple(names[:2]), (names[0], SELF)):
+        for version in (4, 6):
+            point = {"iif": iif, "oif": oif, "version": version}
+            for proto in (TCP, UDP, ICMP) if iif == LO else ():
+                yield Drawn(conversation(_filled({**point, "proto": proto}, layout)))
+            for header in (FRAGMENT, *(HEADERS if version == 6 else ())) if iif != LO else ():
+                yield Drawn(conversation(_filled({**point, "proto": UDP, "header": header}, layout)))
 
 
 def _to_many(layout: Layout) -> Iterator[Drawn]:
-    """A broadcast on each interface, and a packet to all hosts there."""
+    """On each interface a broadcast and a packet to all hosts, and who asks for an address."""
     for name in layout.interfaces:
-        number = layout.number(name)
-        for address in (f"198.18.{number}.255", "224.0.0.1"):
-            point = {"iif": name, "oif": SELF, "version": 4, "proto": UDP, "daddr": int(ipaddress.ip_address(address))}
-            yield Drawn(conversation(_filled(point, layout)))
+        point = {"iif": name, "oif": SELF, "version": 4}
+        for address in (layout.broadcast(name), "224.0.0.1"):
+            for proto in (TCP, UDP, ICMP):
+                to_all = {**point, "proto": proto, "daddr": int(ipaddress.ip_address(address))}
+                yield Drawn(conversation(_filled(to_all, layout)))
+        for proto in (UDP, ICMPV6):
+            to_all = {**point, "version": 6, "proto": proto, "daddr": int(ipaddress.ip_address("ff02::1"))}
+            yield Drawn(conversation(_filled(to_all, layout)))
+        asking = {**point, "proto": UDP, "saddr": 0, "daddr": highest("daddr", 4), "sport": 68, "dport": 67}
+        yield Drawn(conversation(_filled(asking, layout)))
 
 
 def _of_rules(rules: Rules, layout: Layout, chance: random.Random | None) -> Iterator[Drawn]:
@@ -157,10 +219,14 @@ def _of_rules(rules: Rules, layout: Layout, chance: random.Random | None) -> Ite
                         yield from _of_rule(rule, hook, way, own, version, layout, chance)
 
 
-def _of_pairs(rules: Rules, layout: Layout) -> Iterator[Drawn]:
-    """Packets that fulfil what two rules of a chain ask for: which is first decides. Neighbours before others."""
+#: Two rules that one packet is to fulfil, the hook where it meets them, and the conditions on its way there.
+Two = tuple[Rule, Rule, Way]
+
+
+def _of_pairs(pairs: Iterator[Two], layout: Layout) -> Iterator[Drawn]:
+    """Packets that fulfil what two rules ask for: which is first decides."""
     found = 0
-    for one, other, (hook, way) in islice(_pairs(rules), MAX_PAIRS):
+    for one, other, (hook, way) in islice(pairs, MAX_PAIRS):
         own = (*way, *one.matches, *other.matches)
         asked = [match for match in own if match.field != "version"]
         for version in _numbers("version", own)[:1]:
@@ -168,19 +234,43 @@ def _of_pairs(rules: Rules, layout: Layout) -> Iterator[Drawn]:
                 point = _solved(asked, {"version": version, **ends}, layout)
                 if point is not None and found < MAX_FROM_PAIRS:
                     found += 1
-                    yield Drawn(conversation(point))
+                    yield Drawn(conversation(_sent(point, hook)))
 
 
-def _pairs(rules: Rules) -> Iterator[tuple[Rule, Rule, Way]]:
+def _pairs(rules: Rules) -> Iterator[Two]:
+    """Rules of a chain, neighbours before others, and of two hooks."""
     chains = [(rules.of(rules.chains[where]), ways[0]) for where, ways in rules.reached_from().items()]
     for distance in range(1, NEAR):
-        for several, way in chains:
-            yield from ((one, other, way) for one, other in zip(several, several[distance:], strict=False))
+        yield from _at_distance(chains, distance)
         if distance == 1:
             yield from _of_two_hooks(rules)
 
 
-def _of_two_hooks(rules: Rules) -> Iterator[tuple[Rule, Rule, Way]]:
+def _at_distance(chains: Iterable[tuple[list[Rule], Way]], distance: int) -> Iterator[Two]:
+    for several, way in chains:
+        yield from ((one, other, way) for one, other in zip(several, several[distance:], strict=False))
+
+
+def beyond(rules: Rules, layout: Layout, past: Mapping[Key, tuple[Match, ...]], seed: int) -> Iterator[Drawn]:
+    """Packets at the borders of rules that are reached only past others.
+
+    past  for each such rule, the conditions that lead past them
+    """
+    chance, ways = random.Random(seed), rules.reached_from()
+    chains: dict[tuple[str, str, str], Way] = {}
+    for key, conditions in past.items():
+        rule = rules.rules[key]
+        for hook, way in ways[key[:3]]:
+            chains.setdefault(key[:3], (hook, (*way, *conditions)))
+            for extra in [one for _, one in rule.targets] or [()]:
+                for version in (4, 6):
+                    own = (*rule.matches, *extra)
+                    yield from _of_rule(rule, hook, (*way, *conditions), own, version, layout, chance)
+    whole = [(rules.of(rules.chains[where]), way) for where, way in chains.items()]
+    yield from _of_pairs((two for distance in range(1, NEAR) for two in _at_distance(whole, distance)), layout)
+
+
+def _of_two_hooks(rules: Rules) -> Iterator[Two]:
     """Rules that change a packet before or after the one that decides about it, with each that may decide."""
     ways = rules.reached_from()
     for where, of_chain in ways.items():
@@ -211,15 +301,23 @@ def _of_rule(
         base = _solved(asked, {"version": version, **ends}, layout)
         if base is None:
             continue
-        yield from _fulfilling(base, rule) if meant else [Drawn(conversation(base, whole=True))]
+        sent = _sent(base, hook)
+        yield from _fulfilling(sent, rule) if meant else [Drawn(conversation(sent, whole=True))]
         if rule.limit is not None:
-            yield Drawn(_burst(base, rule.limit))
+            yield Drawn(_burst(sent, rule.limit))
         if chance is None:
             continue
         for match in own:
             for point in _varied(base, match, layout, chance):
                 for state in _ways_of(point):
-                    yield Drawn(conversation(point, reverse=state))
+                    yield Drawn(conversation(_sent(point, hook), reverse=state))
+
+
+def _sent(point: Point, hook: str) -> Point:
+    """The packet as it has to be sent to be like this where it enters a hook."""
+    if hook not in LATER or "ttl" not in point or point["iif"] == SELF:
+        return point
+    return {**point, "ttl": min(point["ttl"] + 1, HIGHEST["ttl"])}
 
 
 def _fulfilling(point: Point, rule: Rule) -> Iterator[Drawn]:
@@ -243,15 +341,19 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
     """Where packets of this hook come from and go to."""
     come = [name for name in layout.interfaces if _fulfils_all("iif", name, matches)]
     leave = [name for name in layout.interfaces if _fulfils_all("oif", name, matches)]
-    if hook in ("prerouting", "forward", "postrouting"):
+    if hook in ("ingress", "prerouting", "forward", "postrouting"):
         pairs = [(one, other) for one in come for other in leave]
         pair = next((pair for pair in pairs if pair[0] != pair[1]), next(iter(pairs), None))
         if pair:
             yield {"iif": pair[0], "oif": pair[1]}
-    if hook in ("input", "prerouting") and come:
+    if hook in ("ingress", "input", "prerouting") and come:
         yield {"iif": come[0], "oif": SELF}
     if hook in ("output", "postrouting") and leave:
         yield {"iif": SELF, "oif": leave[-1]}
+    asked = [match for match in matches if match.field in ("iif", "oif")]
+    by_name = any((LO, LO) in match.spans and not match.negated for match in asked)
+    if by_name and hook in ("input", "output") and all(_fulfils(match, LO) for match in asked):
+        yield {"iif": LO, "oif": LO}
 
 
 def _to_itself(hook: str, matches: list[Match], version: int, layout: Layout) -> Iterator[Point]:
@@ -279,7 +381,15 @@ def _fulfils(match: Match, value: Any) -> bool:
 def _solved(matches: list[Match], given: Point, layout: Layout) -> Point | None:
     """A packet that fulfils all of these; None if none can."""
     point = dict(given)
-    for name in dict.fromkeys(match.field for match in matches if match.field not in ("iif", "oif")):
+    kinds = [match for match in matches if match.field == "kind"]
+    if kinds:
+        kind = next((one for one in KINDS if all(_fulfils(match, one) for match in kinds)), None)
+        address = _of_kind(kind, point, layout) if kind else None
+        if address is None:
+            return None
+        point["daddr"] = address
+    given = dict(point)
+    for name in dict.fromkeys(match.field for match in matches if match.field not in ("iif", "oif", "kind")):
         asked = [match for match in matches if match.field == name]
         wished = given.get(name, _default(name, point, layout))
         value = _chosen(name, asked, wished, point["version"])
@@ -287,6 +397,24 @@ def _solved(matches: list[Match], given: Point, layout: Layout) -> Point | None:
             return None
         point[name] = value
     return _filled(point, layout)
+
+
+def _of_kind(kind: str, point: Point, layout: Layout) -> int | None:
+    """An address of this kind to which a packet may go that way; None if there is none."""
+    version, to_itself = point["version"], point["oif"] in (SELF, LO)
+    if kind == "multicast":
+        address = "224.0.0.1" if version == 4 else "ff02::1"
+    elif kind == "broadcast":
+        if version == 6 or LO in (point["iif"], point["oif"]):
+            return None
+        address = layout.broadcast(point["oif"] if point["iif"] == SELF else point["iif"])
+    elif kind == "local":
+        address = layout.gateway(point["iif"] if point["iif"] != SELF else point["oif"], version)
+    elif to_itself:
+        return None
+    else:
+        address = _plain_address("daddr", point, layout)
+    return int(ipaddress.ip_address(address))
 
 
 def _chosen(name: str, asked: list[Match], wished: Any, version: int) -> Any:
@@ -318,6 +446,7 @@ def _at_ends(name: str, span: Span, version: int) -> Iterator[int]:
 def _default(name: str, point: Point, layout: Layout) -> Any:
     """The plainest value of a field; None where it depends on others that are not chosen yet."""
     plain = {"proto": TCP, "sport": SPORT, "dport": DPORT, "ttl": 64, "dscp": 0, "state": "new", "flags": SYN}
+    plain["header"] = NO_HEADER
     if name in plain:
         return plain[name]
     if name in ("saddr", "daddr"):
@@ -342,6 +471,8 @@ def _filled(point: Point, layout: Layout) -> Point:
         found["type"] = ECHO[found["version"]][0]
     for name in ("saddr", "daddr"):
         found.setdefault(name, int(ipaddress.ip_address(_plain_address(name, found, layout))))
+    if found.get("header") == FRAGMENT and found["proto"] == TCP and "flags" not in found:
+        found["proto"] = UDP
     found.setdefault("state", "new")
     return found
 
@@ -356,6 +487,14 @@ def _varied(base: Point, match: Match, layout: Layout, chance: random.Random) ->
             moved.pop("saddr" if name == "iif" else "daddr")
             yield _filled(moved, layout)
             yield {**base, name: other}
+    elif name == "kind":
+        for kind in KINDS:
+            address = _of_kind(kind, base, layout)
+            if address is not None:
+                yield {**base, "daddr": address}
+    elif name == "header":
+        headers = (FRAGMENT, *(HEADERS if version == 6 else ()), NO_HEADER)
+        yield from (_filled({**base, "header": header}, layout) for header in headers)
     elif name == "state":
         yield from ({**base, "state": state} for state in STATES)
     elif name == "flags":
@@ -393,6 +532,8 @@ def packet_of(point: Mapping[str, Any]) -> Packet:
     if point["proto"] in (ICMP, ICMPV6):
         found |= {name: point[name] for name in ("type", "code") if name in point}
     found |= {name: point[name] for name in ("ttl", "dscp") if name in point}
+    if point["version"] == 6 and point.get("header") in HEADERS:
+        found["header"] = point["header"]
     if "length" in point:  # of the whole packet
         headers = {TCP: 44, UDP: 28, ICMP: 28, ICMPV6: 28}.get(point["proto"], 20) + (
             20 if point["version"] == 6 else 0
@@ -412,6 +553,11 @@ def conversation(point: Point, *, reverse: bool = False, whole: bool = False) ->
         opening = {"iface": point["oif"], "out": point["iif"], "packet": _opening(_turned(_asking(packet)))}
         return [opening, {"error": 0, "changed": {name: packet[name] for name in ("type", "code") if name in packet}}]
     there = {"iface": point["iif"], "out": point["oif"]}
+    if point.get("header") == FRAGMENT:
+        parts = {**packet, "length": IN_PARTS}
+        return [{**there, "packet": {**parts, "part": part}} for part in (0, 1)]
+    if point["iif"] == LO:
+        return [{**there, "packet": packet}]
     back = {"iface": point["oif"], "out": point["iif"]}
     if state == "established" and not reverse:
         return [{**there, "packet": _opening(packet)}, {"reply": 0}, {**there, "packet": _following(packet)}]
@@ -471,16 +617,24 @@ def _burst(point: Point, limit: tuple[float, int]) -> list[Step]:
     return [*many, {"wait": wait}, *[packet] * BEHIND] if wait <= MAX_WAIT_S else many
 
 
-def redraw(rules: Rules, layout: Layout, rule: Rule, blocker: Rule) -> Iterator[Drawn]:
-    """Packets for a rule that another one, which decided about all earlier ones, does not match."""
-    for hook, way in rules.reached_from().get(rule.key[:3], []):
-        for extra in [one for _, one in rule.targets] or [()]:
-            own = (*way, *rule.matches, *extra)
-            for version in _numbers("version", own):
-                asked = [match for match in own if match.field != "version"]
-                for match in blocker.matches:
-                    other = Match(match.field, match.spans, not match.negated)
-                    for ends in _ends(hook, [*asked, other], layout) if match.field != "version" else ():
-                        base = _solved([*asked, other], {"version": version, **ends}, layout)
-                        if base is not None:
-                            yield from _fulfilling(base, rule)
+def redraw(
+    rules: Rules, layout: Layout, rule: Rule, blockers: Iterable[Rule], past: Sequence[Match]
+) -> Iterator[tuple[tuple[Match, ...], Drawn]]:
+    """Packets for a rule that one of these, which led all earlier ones elsewhere, does not match.
+
+    Each comes with the conditions that lead it past them.
+
+    past  those that lead past others already
+    """
+    for blocker in blockers:
+        for match in blocker.matches:
+            other = Match(match.field, match.spans, not match.negated)
+            for hook, way in rules.reached_from().get(rule.key[:3], []) if match.field != "version" else ():
+                for extra in [one for _, one in rule.targets] or [()]:
+                    own = (*way, *rule.matches, *extra, *past, other)
+                    asked = [one for one in own if one.field != "version"]
+                    for version in _numbers("version", own):
+                        for ends in _ends(hook, asked, layout):
+                            base = _solved(asked, {"version": version, **ends}, layout)
+                            if base is not None:
+                                yield from (((*past, other), one) for one in _fulfilling(_sent(base, hook), rule))

@@ -13,6 +13,7 @@ from itertools import groupby
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Start, opened
+from fwlab.own.borders import layout_of
 from fwlab.own.comparing import Comparison, compare
 from fwlab.own.forms import short
 from fwlab.own.prices import dearer, side_by_side
@@ -63,7 +64,7 @@ def changes(
             except (CannotMeasure, Refused) as error:
                 tried.append(Change(title, made, reason=short(error.message.removeprefix(f"{title}: "))))
                 continue
-            found = compare(old, new, (before, after), own, seed, tell)
+            found = compare(old, new, (before, after), layout_of((before, after), own), seed, tell)
             pairs = [] if found.differences else side_by_side(old, new, found.old, ns_per_instruction, tell)
             tried.append(Change(title, made, found, dearer(pairs)))
     return sorted(tried, key=lambda one: (one.more is None, one.more or 0))

@@ -7,12 +7,13 @@ to the plainest conversation about which the same two rules decide differently.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fwlab.own.bench_client import Bench, Played
-from fwlab.own.borders import DPORT, SELF, SPORT, Drawn, Layout, Step, layout_of, together
+from fwlab.own.borders import DPORT, SELF, SPORT, Drawn, Layout, Step, together
+from fwlab.own.captures import Capture
 from fwlab.own.reach import Reached, reach
 from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk
@@ -62,13 +63,26 @@ class Comparison:
 
 
 def compare(
-    old: Bench, new: Bench, rules: tuple[Rules, Rules], own: Sequence[str], seed: int, tell: Callable[[str], None]
+    old: Bench,
+    new: Bench,
+    rules: tuple[Rules, Rules],
+    layout: Layout,
+    seed: int,
+    tell: Callable[[str], None],
+    capture: Capture | None = None,
+    *,
+    only_captured: bool = False,
 ) -> Comparison:
-    """Play packets from both rulesets' borders through both, whose rules are loaded."""
-    layout = layout_of(rules, own)
+    """Play packets from both rulesets' borders through both, whose rules are loaded.
+
+    capture  whose conversations are played, too, or alone
+    """
     old.prepare(layout)
     new.prepare(layout)
-    sides = [reach(bench, one, layout, seed, tell) for bench, one in zip((old, new), rules, strict=True)]
+    sides = [
+        reach(bench, one, layout, seed, tell, capture, only_captured=only_captured)
+        for bench, one in zip((old, new), rules, strict=True)
+    ]
     first, second = _each_on_both(old, new, sides, tell)
     pairs = list(zip(first.drawn, first.played, second.played, strict=True))
     found = Comparison(first, second, len(pairs), first.packets, old.kernel)
@@ -132,7 +146,7 @@ def first_difference(
             for name in dict.fromkeys([*one, *other])
             if one.get(name) != other.get(name) and name not in ignored.get(place, ())
         }
-        if _same_end(changed):
+        if _same_end(changed) or _kept_together(steps[place], changed):
             changed = {}
         if changed:
             return Difference(steps, place, changed, old, new)
@@ -146,6 +160,14 @@ def first_difference(
 def _same_end(changed: dict[str, tuple[Any, Any]]) -> bool:
     """Whether the packet vanished on both sides, with no rule asked on one of them."""
     return set(changed) == {"fate"} and set(changed["fate"]) == {"gone", "dropped"}
+
+
+def _kept_together(step: Step, changed: dict[str, tuple[Any, Any]]) -> bool:
+    """Whether only one side put fragments together, as connection tracking does, and so kept the first for a while."""
+    part = step.get("packet", {}).get("part")
+    if part == 0:
+        return "gone" in changed.get("fate", ())
+    return part == 1 and not set(changed) & {"fate", "packet left by"}
 
 
 class _Judge:

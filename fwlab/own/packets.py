@@ -2,7 +2,9 @@
 """One packet as data, and as the bytes of an Ethernet frame. Runs on the DUT, too: only the standard library.
 
 A packet is a dict: version, src, dst, proto, ttl, dscp, length (bytes behind the last header), and by protocol sport,
-dport, flags, mss (of a SYN) or type, code, id. `more` is "more fragments", `offset` the fragment's.
+dport, flags, mss (of a SYN) or type, code, id. `more` is "more fragments", `offset` the fragment's. A packet that is to
+be made has `part` where it is the first (0) or the last (1) of two fragments, and `header` where it is of IPv6 and has
+an extension header of this number.
 """
 
 import socket
@@ -18,6 +20,10 @@ ETHERTYPE = {4: 0x0800, 6: 0x86DD}
 #: Type of an echo request and of its reply; type and code of "port unreachable".
 ECHO = {4: (8, 0), 6: (128, 129)}
 UNREACHABLE = {4: (3, 3), 6: (1, 4)}
+#: IPv6's extension headers: hop-by-hop options, routing, fragment, destination options.
+HOP_BY_HOP, ROUTING, FRAGMENT, OPTIONS = 0, 43, 44, 60
+#: Bytes of what IP carries in the first of two fragments.
+FIRST_PART = 32
 #: Bytes of the packet that an ICMP error quotes.
 QUOTED = 64
 #: Sender of frames.
@@ -53,9 +59,18 @@ def ip_packet(packet: Mapping[str, Any]) -> bytes:
         found = _sum(body if proto == ICMP else pseudo + body)
         body = body[:at] + struct.pack("!H", found or 0xFFFF) + body[at + 2 :]
     ttl, tos = packet.get("ttl", 64), packet.get("dscp", 0) << 2
+    more, offset = packet.get("more", 0), packet.get("offset", 0)
+    if "part" in packet:
+        more, offset = (0, FIRST_PART // 8) if packet["part"] else (1, 0)
+        body = body[FIRST_PART:] if packet["part"] else body[:FIRST_PART]
     if version == 6:
+        if more or offset:
+            body, proto = struct.pack("!BBHI", proto, 0, offset << 3 | more, 1) + body, FRAGMENT
+        elif "header" in packet:
+            options = b"\0\0\0\0\0\0" if packet["header"] == ROUTING else b"\1\4\0\0\0\0"
+            body, proto = bytes([proto, 0]) + options + body, packet["header"]
         return struct.pack("!IHBB", 6 << 28 | tos << 20, len(body), proto, ttl) + src + dst + body
-    fragment = (packet.get("more", 0) << 13) | packet.get("offset", 0)
+    fragment = more << 13 | offset
     head = (
         struct.pack("!BBHHHBBH", 0x45, tos, 20 + len(body), 1 if fragment else 0, fragment, ttl, proto, 0) + src + dst
     )
@@ -94,12 +109,25 @@ def parse(data: bytes) -> Packet | None:
     elif len(data) >= 40 and data[0] >> 4 == 6:
         found = {"version": 6, "src": _text(data[8:24]), "dst": _text(data[24:40]), "proto": data[6], "ttl": data[7]}
         found["dscp"] = (struct.unpack_from("!I", data)[0] >> 20 & 0xFF) >> 2
-        body = data[40 : 40 + struct.unpack_from("!H", data, 4)[0]]
+        body = _behind_headers(found, data[40 : 40 + struct.unpack_from("!H", data, 4)[0]])
     else:
         return None
     if not found.get("offset"):
         _read_body(found, body)
     return found
+
+
+def _behind_headers(found: Packet, body: bytes) -> bytes:
+    """What extension headers stand before; they are noted."""
+    while found["proto"] in (HOP_BY_HOP, ROUTING, FRAGMENT, OPTIONS) and len(body) >= 8:
+        if found["proto"] == FRAGMENT:
+            place = struct.unpack_from("!H", body, 2)[0]
+            found.update(more=place & 1, offset=place >> 3)
+        else:
+            found["header"] = found["proto"]
+        size = 8 if found["proto"] == FRAGMENT else 8 + body[1] * 8
+        found["proto"], body = body[0], body[size:]
+    return body
 
 
 def _read_body(found: Packet, body: bytes) -> None:
@@ -167,6 +195,14 @@ def frame(packet: Mapping[str, Any], to: bytes, sender: bytes = SENDER) -> bytes
     """The packet in an Ethernet frame without frame check sequence."""
     source = bytes.fromhex(packet["smac"].replace(":", "")) if "smac" in packet else sender
     return to + source + struct.pack("!H", ETHERTYPE[packet["version"]]) + ip_packet(packet)
+
+
+def group_mac(destination: str) -> bytes:
+    """The Ethernet address of a multicast group."""
+    if ":" in destination:
+        return b"\x33\x33" + _address(6, destination)[-4:]
+    address = _address(4, destination)
+    return b"\x01\0\x5e" + bytes([address[1] & 127]) + address[2:]
 
 
 def parse_frame(data: bytes) -> Packet | None:

@@ -16,7 +16,7 @@ def page(
     document: Mapping[str, Any],
     where: str,
     changes: Sequence[str] | None,
-    dearest: Mapping[str, Any] | None,
+    of: Mapping[str, Any] | None,
     stacks: Mapping[str, int],
 ) -> str:
     """The whole HTML document.
@@ -24,11 +24,11 @@ def page(
     document  prices for programs
     where     which classes were divided, in words
     changes   those that were tried, in words
-    dearest   the class whose packet was sampled, and its `stacks`
+    of        the class whose packet was sampled, and its `stacks`
     """
     parts = [one["instructions"] for one in document["where"]["stretches"]]
     classes = sorted(document["classes"], key=lambda one: (-(one["share"] or 0), -one["instructions"]))
-    cost = dearest["instructions"] if dearest else None
+    cost = of["instructions"] if of else None
     return template(TEMPLATE).render(
         style=style(),
         name=name,
@@ -39,7 +39,7 @@ def page(
         whole=sum(parts) or 1,
         most=max(parts, default=1),
         changes=changes,
-        dearest=dearest,
+        of=of,
         samples=sum(stacks.values()),
         flame=trusted(flame(stacks, cost, "instructions per packet")) if stacks else "",
         number=lambda value: f"{value:,.0f}",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fwlab.metrics.call_stacks import RATES
+from fwlab.own.bench import SELF
 from fwlab.own.bench_client import Bench, Timed
 from fwlab.own.reach import Reached
 from fwlab.own.rules import Key, Rules
@@ -61,6 +62,11 @@ class Price:
     def pps(self) -> float:
         """Such packets per second of the reference CPU, which takes a nanosecond for an instruction."""
         return 1e9 / self.total
+
+    @property
+    def arrives(self) -> bool:
+        """Whether such a packet comes from outside. What the machine sends itself includes its socket's price."""
+        return self.of.timed.steps[self.of.timed.place].get("iface") != SELF
 
 
 def classes(reached: Reached) -> list[Class]:
@@ -121,9 +127,16 @@ def priced_again(
     return [statistics.median(times) / ns_per_instruction if times else None for times in several]
 
 
+def heaviest(prices: Sequence[Price]) -> list[Price]:
+    """Classes whose packets arrive, those first that take most: by the counters, or else for one packet."""
+    counted = any(one.weight for one in prices)
+    able = [one for one in prices if one.arrives and (one.weight or not counted)]
+    return sorted(able, key=lambda one: -one.total * ((one.weight or 0) if counted else 1))
+
+
 def sampled(bench: Bench, bare: Bench, one: Price, tell: Callable[[str], None]) -> dict[str, int]:
     """Call stacks of the kernel with the packet of this class, and their samples."""
-    tell(f"{bench.name}: sampling the kernel with the dearest packet")
+    tell(f"{bench.name}: sampling the kernel with a packet of the class that takes most")
     with bench.untraced(), bare.untraced():
         return bench.sample(one.of.timed, RATES)
 

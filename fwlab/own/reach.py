@@ -2,20 +2,27 @@
 """Which rules the drawn packets reach on a bench, and what stands before those that none does."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fwlab.own.bench_client import Bench, Played
-from fwlab.own.borders import Drawn, Layout, draw, redraw, together
-from fwlab.own.rules import Key, Rule, Rules
+from fwlab.own.borders import Drawn, Layout, beyond, draw, redraw, together
+from fwlab.own.captures import Capture
+from fwlab.own.rules import Key, Match, Rule, Rules
 
-#: Times that packets are drawn once more for rules that none has reached, and how many for each rule.
-ROUNDS, MANY = 2, 8
+#: Times that packets are drawn once more for rules that none has reached, for how many ways that earlier ones took, and
+#: how many packets for each of these.
+ROUNDS, WAYS, MANY = 3, 2, 8
 
 
 @dataclass
 class Reached:
-    """Conversations, what became of each, and every rule or policy that one of their packets met."""
+    """Conversations, what became of each, and every rule or policy that one of their packets met.
+
+    deciders, ways  for each rule, what decided about packets that fulfil its conditions, and what these met
+    hit             rules that such a packet of theirs met
+    """
 
     rules: Rules
     layout: Layout
@@ -23,6 +30,8 @@ class Reached:
     played: list[Played] = field(default_factory=list)
     met: set[Key] = field(default_factory=set)
     deciders: dict[Key, Counter[Key]] = field(default_factory=dict)
+    ways: dict[Key, Counter[tuple[Key, ...]]] = field(default_factory=dict)
+    hit: set[Key] = field(default_factory=set)
 
     def add(self, drawn: list[Drawn], played: list[Played]) -> None:
         """Add conversations that were played."""
@@ -34,6 +43,9 @@ class Reached:
                 subject = steps[place]
                 if subject is not None and subject.decider is not None:
                     self.deciders.setdefault(key, Counter())[subject.decider] += 1
+                    self.ways.setdefault(key, Counter())[subject.met] += 1
+                    if key in subject.met:
+                        self.hit.add(key)
 
     @property
     def packets(self) -> int:
@@ -50,28 +62,57 @@ class Reached:
         return found
 
 
-def reach(bench: Bench, rules: Rules, layout: Layout, seed: int | None, tell: Callable[[str], None]) -> Reached:
+def reach(
+    bench: Bench,
+    rules: Rules,
+    layout: Layout,
+    seed: int | None,
+    tell: Callable[[str], None],
+    capture: Capture | None = None,
+    *,
+    only_captured: bool = False,
+) -> Reached:
     """Draw packets for all rules and play them; then again for those that none reached, past what decided instead.
 
-    seed  as `draw` takes it
+    seed     as `draw` takes it
+    capture  whose conversations are played, too, or alone
     """
     found = Reached(rules, layout)
+    if capture is not None:
+        tell(f"{bench.name}: playing {len(capture.drawn)} conversations of the capture")
+        _add(bench, found, capture.drawn, set())
+    if only_captured:
+        return found
     drawn = draw(rules, layout, seed)
     tell(f"{bench.name}: playing {len(drawn)} conversations for {len(rules.rules)} rules")
     found.add(drawn, list(bench.play([one.steps for one in drawn])))
     known = {one.identity for one in drawn}
+    past: dict[Key, tuple[Match, ...]] = {}
     for _ in range(ROUNDS):
         again: dict[str, Drawn] = {}
-        for rule, _ in found.missed():
-            for decider, _ in found.deciders.get(rule.key, Counter[Key]()).most_common(2):
-                if blocker := rules.rules.get(decider):
-                    for one in [*redraw(rules, layout, rule, blocker)][:MANY]:
-                        if one.identity not in known:
-                            again.setdefault(one.identity, one)
+        for key in [key for key in found.ways if key not in found.hit]:
+            tried: tuple[Match, ...] = ()
+            for way, _ in found.ways.pop(key).most_common(WAYS):
+                blockers = [rules.rules[one] for one in reversed(way) if one in rules.rules]
+                several = redraw(rules, layout, rules.rules[key], blockers, past.get(key, ()))
+                for conditions, one in islice((each for each in several if each[1].identity not in known), MANY):
+                    again.setdefault(one.identity, one)
+                    tried = tried or conditions
+            if tried:
+                past[key] = tried
         if not again:
             break
         tell(f"{bench.name}: {len(again)} more for rules that none of them reached")
-        more = together(again.values())
-        found.add(more, list(bench.play([one.steps for one in more])))
-        known |= set(again)
+        _add(bench, found, again.values(), known)
+    if seed is not None:
+        behind = {key: conditions for key, conditions in past.items() if key in found.hit}
+        more = {one.identity: one for one in beyond(rules, layout, behind, seed) if one.identity not in known}
+        tell(f"{bench.name}: {len(more)} at the borders of these")
+        _add(bench, found, more.values(), known)
     return found
+
+
+def _add(bench: Bench, found: Reached, drawn: Iterable[Drawn], known: set[str]) -> None:
+    more = together(drawn)
+    found.add(more, list(bench.play([one.steps for one in more])))
+    known |= {one.identity for one in more}

@@ -8,12 +8,12 @@ named in it, and packets are drawn without it: the kernel decides, and its trace
 import ipaddress
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from fwlab.own.packets import ACK, FIN, PSH, RST, SYN, TCP, URG
+from fwlab.own.packets import ACK, FIN, FRAGMENT, HOP_BY_HOP, OPTIONS, PSH, ROUTING, RST, SYN, TCP, URG
 from fwlab.rulesets.kinds.iptables import CHAINS, words
 
 #: (family, table, chain, handle): how the trace names a rule; a chain's policy has the handle 0.
@@ -23,7 +23,11 @@ Span = tuple[Any, Any]
 
 #: The highest number of each field. Addresses depend on the version.
 HIGHEST = {"proto": 255, "sport": 65535, "dport": 65535, "dscp": 63, "ttl": 255, "type": 255, "code": 255, "id": 65535}
-HIGHEST |= {"length": 65535, "version": 6, "flags": 63}
+HIGHEST |= {"length": 65535, "version": 6, "flags": 63, "header": 255}
+#: What kind of address a packet is for.
+KINDS = ("local", "unicast", "broadcast", "multicast")
+#: In place of the number of an extension header: none.
+NO_HEADER = 59
 STATES = ("new", "established", "related", "invalid", "untracked")
 #: Flags that packets are drawn with.
 FLAGS = (SYN, SYN | ACK, ACK, PSH | ACK, FIN | ACK, RST, RST | ACK, SYN | FIN, FIN | PSH | URG, 0)
@@ -41,6 +45,8 @@ _FLAG = {
 }
 PROTOCOLS = {"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58}
 PROTOCOLS |= {"ipv6-icmp": 58, "sctp": 132, "udplite": 136, "ipcomp": 108, "comp": 108, "ipencap": 4, "ipv6": 41}
+PROTOCOLS |= {"ospf": 89, "ospfigp": 89, "vrrp": 112, "carp": 112, "pim": 103, "eigrp": 88, "l2tp": 115, "ipip": 94}
+PROTOCOLS |= {"egp": 8, "rsvp": 46, "ipv6-route": 43, "ipv6-frag": 44, "ipv6-nonxt": 59, "ipv6-opts": 60, "isis": 124}
 _ICMP = {"echo-reply": 0, "destination-unreachable": 3, "source-quench": 4, "redirect": 5, "echo-request": 8}
 _ICMP |= {"router-advertisement": 9, "router-solicitation": 10, "time-exceeded": 11, "parameter-problem": 12}
 _ICMP |= {
@@ -101,7 +107,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain: its hook if it is a base chain, its policy, and the packets that this decided about."""
+    """A chain: its hook if it is a base chain, its policy, and the packets that this decided about.
+
+    devices  those at which it is, of a chain for what arrives there
+    """
 
     family: str
     table: str
@@ -110,6 +119,12 @@ class Chain:
     kind: str | None = None
     policy: str | None = None
     packets: int | None = None
+    devices: tuple[str, ...] = ()
+
+    @property
+    def way(self) -> tuple[Match, ...]:
+        """What a packet must be to enter a base chain."""
+        return (Match("iif", tuple((name, name) for name in self.devices)),) if self.devices else ()
 
     @property
     def key(self) -> Key:
@@ -119,10 +134,14 @@ class Chain:
 
 @dataclass
 class Rules:
-    """All rules of a ruleset, in the order in which each chain has them."""
+    """All rules of a ruleset, in the order in which each chain has them.
+
+    devices  interfaces at which chains or flow tables are
+    """
 
     chains: dict[tuple[str, str, str], Chain] = field(default_factory=dict)
     rules: dict[Key, Rule] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
 
     @cached_property
     def _by_chain(self) -> dict[tuple[str, str, str], list[Rule]]:
@@ -153,7 +172,7 @@ class Rules:
     def _ways(self) -> dict[tuple[str, str, str], list[Way]]:
         found: dict[tuple[str, str, str], list[Way]] = {}
         waiting: list[tuple[Chain, str, tuple[Match, ...], int]] = []
-        waiting += [(chain, chain.hook, (), 0) for chain in self.chains.values() if chain.hook]
+        waiting += [(chain, chain.hook, chain.way, 0) for chain in self.chains.values() if chain.hook]
         while waiting:
             chain, hook, way, depth = waiting.pop(0)
             known = found.setdefault(chain.key[:3], [])
@@ -185,12 +204,15 @@ class Rules:
             if match.field in ("iif", "oif")
             for name, _ in match.spans
         )
+        found |= dict.fromkeys(self.devices)
         return [name for name in dict.fromkeys(map(concrete, found)) if name not in ("lo", "")]
 
 
 _REMEMBERS = re.compile(
     r"\b(limit|hashlimit|recent|connlimit|quota|statistic|numgen|update @|add @|delete @|ct count|rateest|SET)\b"
 )
+#: Elements of several fields that are asked for, of each set.
+MAX_ELEMENTS = 64
 #: Ways to a chain that are followed, and jumps on them.
 MAX_WAYS, MAX_DEPTH = 6, 8
 
@@ -224,7 +246,7 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
     sets   what ipset save prints
     """
     objects = json.loads(listed)["nftables"]
-    found, named, printed = Rules(), {}, _texts(texts)
+    found, named, printed, devices = Rules(), {}, _texts(texts), _devices(texts)
     for entry in objects:
         for kind in ("set", "map"):
             if kind in entry:
@@ -233,7 +255,12 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
         if "chain" in entry:
             one = entry["chain"]
             where = one["family"], one["table"], one["name"]
-            found.chains[where] = Chain(*where, one.get("hook"), one.get("type"), one.get("policy"))
+            at = devices.get(where, ())
+            found.chains[where] = Chain(*where, one.get("hook"), one.get("type"), one.get("policy"), devices=at)
+            found.devices += at
+        elif "flowtable" in entry:
+            given = entry["flowtable"].get("dev", [])
+            found.devices += [given] if isinstance(given, str) else given
     for entry in objects:
         if "rule" in entry:
             one = entry["rule"]
@@ -244,13 +271,28 @@ def read(listed: str, texts: str = "", saved: Mapping[str, str] | None = None, s
     return found
 
 
+_OPENED = re.compile(r"(table (\S+) (\S+)|chain (\S+)) \{( # handle \d+)?")
+
+
+def _devices(listed: str) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The devices of chains for what arrives there. nft's JSON does not name them."""
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    table, chain = ("", ""), ""
+    for line in map(str.strip, listed.splitlines()):
+        if opened := _OPENED.fullmatch(line):
+            table, chain = ((opened[2], opened[3]), "") if opened[2] else (table, opened[4])
+        elif given := re.match(r"type \S+ hook (?:in|e)gress devices? (?:= )?(\{[^}]*\}|\S+)", line):
+            found[(*table, chain)] = tuple(re.findall(r'[^\s{},"]+', given[1]))
+    return found
+
+
 def _texts(listed: str) -> dict[Key, str]:
     """The text of each rule by its key."""
     found: dict[Key, str] = {}
     table, chain, begun = ("", ""), "", ""
     for line in listed.splitlines():
         bare = line.strip()
-        opened = re.fullmatch(r"(table (\S+) (\S+)|chain (\S+)) \{( # handle \d+)?", bare)
+        opened = _OPENED.fullmatch(bare)
         if opened and opened[2]:
             table = opened[2], opened[3]
         elif opened:
@@ -275,11 +317,14 @@ def _nft_rule(key: Key, one: dict[str, Any], text: str, named: Mapping[tuple[str
     matches += [Match("version", ((6, 6),))] * (family == "ip6")
     unread: list[str] = []
     targets: list[tuple[str, tuple[Match, ...]]] = []
+    either: list[tuple[Match, ...]] = []
     reader = _NftReader(family, key[1], named)
     for statement in one.get("expr", []):
         kind, what = next(iter(statement.items()))
         try:
-            if kind == "match":
+            if kind == "match" and isinstance(what["left"], dict) and "concat" in what["left"]:
+                either += [*reader.concatenated(what)]
+            elif kind == "match":
                 matches += reader.matches(what)
             elif kind in ("jump", "goto"):
                 targets.append((what["target"], ()))
@@ -300,7 +345,16 @@ def _nft_rule(key: Key, one: dict[str, Any], text: str, named: Mapping[tuple[str
                 unread.append("xt")
         except (Unread, KeyError, TypeError, ValueError, StopIteration) as error:
             unread.append(f"{kind}: {error}" if str(error) else kind)
-    return replace(rule, matches=tuple(matches), unread=tuple(unread), targets=tuple(targets))
+    return replace(rule, matches=tuple(matches), unread=tuple(unread), targets=_each(targets, either))
+
+
+def _each(
+    targets: list[tuple[str, tuple[Match, ...]]], either: list[tuple[Match, ...]]
+) -> tuple[tuple[str, tuple[Match, ...]], ...]:
+    """Where a rule leads, for each of several conditions one of which is asked for."""
+    if not either:
+        return tuple(targets)
+    return tuple((target, (*own, *one)) for target, own in targets or [("", ())] for one in either)
 
 
 _PER = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "sec": 1, "min": 60, "s": 1, "m": 60}
@@ -321,8 +375,8 @@ class _NftReader:
 
     def matches(self, what: Mapping[str, Any]) -> Iterator[Match]:
         operator, left, right = what["op"], what["left"], what["right"]
-        if isinstance(left, dict) and "concat" in left:
-            yield from self._concatenated(left["concat"], self._elements(right), operator == "!=")
+        if isinstance(left, dict) and ("exthdr" in left or "frag-off" in str(left)):
+            yield self._header(operator, left, right)
             return
         if isinstance(left, dict) and ("&" in left or _field(left)[0] == "flags"):
             yield Match("proto", ((TCP, TCP),))
@@ -335,15 +389,31 @@ class _NftReader:
             return
         yield Match(name, tuple(self._spans(name, implied, right)), operator == "!=")
 
-    def _concatenated(self, parts: list[Any], elements: Iterable[Any], negated: bool) -> Iterator[Match]:
-        """Of several fields at once only the first element's values are asked for: another asks for others."""
-        if negated:
+    @staticmethod
+    def _header(operator: str, left: Mapping[str, Any], right: Any) -> Match:
+        """That a packet has an extension header, or is a fragment."""
+        if "exthdr" not in left:
+            given = left.get("&", [0, 0])[1]
+            if given not in (0x1FFF, 0x2000, 0x3FFF) or right != 0:
+                raise Unread("frag-off")
+            return Match("header", ((FRAGMENT, FRAGMENT),), negated=operator != "!=")
+        header = left["exthdr"]
+        found = _HEADERS[header["name"]]
+        missing = right is False or (right is True and operator == "!=")
+        if "field" in header and header["field"] != "nexthdr":
+            missing = False
+        return Match("header", ((found, found),), negated=missing)
+
+    def concatenated(self, what: Mapping[str, Any]) -> Iterator[tuple[Match, ...]]:
+        """What each element of a set asks for whose elements are of several fields."""
+        if what["op"] == "!=":
             raise Unread("concatenation")
-        element = next(iter(elements))
-        for part, value in zip(parts, element["concat"], strict=True):
-            name, implied = _field(part)
-            yield from implied
-            yield Match(name, tuple(self._spans(name, implied, value)))
+        for element in self._elements(what["right"])[:MAX_ELEMENTS]:
+            conditions: list[Match] = []
+            for part, value in zip(what["left"]["concat"], element["concat"], strict=True):
+                name, implied = _field(part)
+                conditions += [*implied, Match(name, tuple(self._spans(name, implied, value)))]
+            yield tuple(conditions)
 
     def _elements(self, right: Any) -> list[Any]:
         if isinstance(right, str) and right.startswith("@"):
@@ -430,6 +500,7 @@ _FIELDS = {
     ("icmp", "type"): ("type", 4, 1), ("icmp", "code"): ("code", 4, 1),
     ("icmpv6", "type"): ("type", 6, 58), ("icmpv6", "code"): ("code", 6, 58),
 }  # fmt: skip
+_HEADERS = {"hbh": HOP_BY_HOP, "rt": ROUTING, "frag": FRAGMENT, "dst": OPTIONS}
 _META = {"iifname": "iif", "oifname": "oif", "iif": "iif", "oif": "oif", "l4proto": "proto", "nfproto": "version"}
 _META |= {"length": "length", "protocol": "version"}
 
@@ -447,6 +518,10 @@ def _field(left: Mapping[str, Any]) -> tuple[str, list[Match]]:
         return _META[left["meta"]["key"]], []
     if "ct" in left and left["ct"]["key"] == "state":
         return "state", []
+    if "fib" in left and left["fib"]["result"] == "type" and "daddr" in left["fib"]["flags"]:
+        return "kind", []
+    if "meta" in left and left["meta"]["key"] == "pkttype":
+        return "kind", []
     raise Unread(json.dumps(left))
 
 
@@ -454,6 +529,11 @@ def _value(name: str, given: Any, *, six: bool = False) -> Any:
     """A value of a field as a number, or as a name where it has names."""
     if name in ("iif", "oif", "state"):
         return str(given)
+    if name == "kind":
+        found = {"host": "local"}.get(str(given), str(given))
+        if found not in KINDS:
+            raise Unread(found)
+        return found
     if name == "version":
         return {"ipv4": 4, "ip": 4, "ipv6": 6, "ip6": 6}.get(given) or int(given)
     if isinstance(given, int):
@@ -501,8 +581,10 @@ def _join_saved(found: Rules, family: str, saved: str, sets: Mapping[str, list[A
 _ALONE = frozenset(
     f"--{word}"
     for word in (
-        *("syn", "fragment", "queue-bypass", "random", "random-fully", "persistent", "log-uid", "log-tcp-options"),
-        *("log-ip-options", "log-tcp-sequence", "clamp-mss-to-pmtu", "notrack", "save-mark", "restore-mark"),
+        *("syn", "fragmore", "fraglast", "queue-bypass", "random", "random-fully", "persistent", "log-uid"),
+        *("log-tcp-options", "log-ip-options", "log-tcp-sequence", "clamp-mss-to-pmtu", "notrack", "save-mark"),
+        "restore-mark",
+        "checksum-fill",
     )
 )
 _SILENT = {"-m"} | {
@@ -520,12 +602,13 @@ def _saved_rule(key: Key, text: str, given: list[str], sets: Mapping[str, list[A
     reader = _SavedReader(version, sets)
     matches, unread = [Match("version", ((version, version),))], list[str]()
     targets: list[tuple[str, tuple[Match, ...]]] = []
+    either: list[tuple[Match, ...]] = []
     limit: list[str] = ["", "5"]
     at, negated = 0, False
     while at < len(given):
         option, value = given[at], given[at + 1] if at + 1 < len(given) else ""
         # Of an option that is not known, the next word is the value unless it looks like another option.
-        alone = option in {"!", *_ALONE} or (option not in _SILENT and value.startswith(("-", "!")))
+        alone = option in {"!", "-f", *_ALONE} or (option not in _SILENT and value.startswith(("-", "!")))
         at += 1 if alone else 2
         if option == "!":
             negated = True
@@ -535,7 +618,11 @@ def _saved_rule(key: Key, text: str, given: list[str], sets: Mapping[str, list[A
                 matches.append(reader.flags(value, given[at], negated))
                 at += 1
             elif option == "--match-set":
-                matches += reader.set_match(value, given[at], negated)
+                several = reader.set_match(value, given[at].split(","), negated)
+                if len(several) == 1:
+                    matches += several[0]
+                else:
+                    either += several
                 at += 1
             elif option in ("-j", "-g"):
                 targets += [(value, ())]
@@ -548,7 +635,7 @@ def _saved_rule(key: Key, text: str, given: list[str], sets: Mapping[str, list[A
         except (Unread, ValueError, KeyError):
             unread.append(f"{option} {value}")
         negated = False
-    found = Rule(key, text, tuple(matches), tuple(unread), tuple(targets))
+    found = Rule(key, text, tuple(matches), tuple(unread), _each(targets, either))
     if limit[0]:
         rate, _, per = limit[0].partition("/")
         return replace(found, limit=(int(rate) / _PER[per or "second"], int(limit[1])))
@@ -563,22 +650,33 @@ class _SavedReader:
 
     def matches(self, option: str, value: str, negated: bool) -> Iterator[Match]:
         plain = {"-i": "iif", "-o": "oif", "--state": "state", "--ctstate": "state"}
+        plain |= {"--dst-type": "kind", "--pkt-type": "kind"}
         if option in ("-s", "-d", "--src-range", "--dst-range"):
             name = "saddr" if option in ("-s", "--src-range") else "daddr"
             yield Match(name, (number(self._version, value),), negated)
         elif option in plain:
-            listed = value.lower().split(",") if plain[option] == "state" else [value]
-            if not set(listed) <= set(STATES) and plain[option] == "state":
+            listed = [value] if plain[option] in ("iif", "oif") else value.lower().split(",")
+            if plain[option] == "state":
+                listed = [one for one in listed if one in STATES]  # of NAT's, there may be more
+            if plain[option] == "kind":
+                listed = [_value("kind", one) for one in listed]
+            if not listed:
                 raise Unread(value)
             yield Match(plain[option], tuple((one, one) for one in listed), negated)
         elif option == "-p":
             if value != "all":
                 proto = _value("proto", value)
                 yield Match("proto", ((proto, proto),), negated)
-        elif option in ("--sport", "--dport", "--sports", "--dports", "--source-port", "--destination-port"):
+        elif option in ("--sport", "--dport", "--sports", "--dports", "--ports", "--source-port", "--destination-port"):
             yield Match("sport" if option.startswith("--s") else "dport", tuple(_ports(value)), negated)
         elif option in ("--icmp-type", "--icmpv6-type"):
             yield from self._icmp(value, negated)
+        elif option in ("-f", "--fragmore", "--fraglast"):
+            yield Match("header", ((FRAGMENT, FRAGMENT),), negated)
+        elif option == "--rt-type":
+            yield Match("header", ((ROUTING, ROUTING),), negated)
+        elif option in ("--ttl-lt", "--ttl-gt", "--hl-lt", "--hl-gt"):
+            yield Match("ttl", (_half("<" if option.endswith("lt") else ">", int(value), 255),), negated)
         elif option == "--syn":
             yield self.flags("FIN,SYN,RST,ACK", "SYN", negated)
         elif option in ("--dscp", "--ttl-eq", "--hl-eq", "--length"):
@@ -602,19 +700,30 @@ class _SavedReader:
         asked, set_ = (_flags_of(value.lower().split(",")) for value in (mask, wanted))
         return Match("flags", tuple((one, one) for one in FLAGS if one & asked == set_), negated)
 
-    def set_match(self, name: str, directions: str, negated: bool) -> Iterator[Match]:
-        """What a set of ipset asks for: of one with several parts, the first entry."""
-        entries, parts = self._sets[name], directions.split(",")
-        for place, direction in enumerate(parts):
-            spans = []
-            for entry in entries if len(parts) == 1 else entries[:1]:
-                part = entry[place]
-                if place == 0:
-                    spans.append(number(self._version, part))
-                else:
-                    spans += list(_ports(part.partition(":")[2] or part))
-            kind = ("s" if direction == "src" else "d") + ("addr" if place == 0 else "port")
-            yield Match(kind, tuple(spans), negated)
+    def set_match(self, name: str, directions: list[str], negated: bool) -> list[tuple[Match, ...]]:
+        """What a set of ipset asks for: of one with several parts, what each entry does."""
+        if len(directions) == 1:
+            spans = tuple(self._part(0, entry[0]) for entry in self._sets[name])
+            return [(Match(self._named(0, directions[0]), spans, negated),)]
+        if negated:
+            raise Unread(name)
+        return [
+            tuple(one for place, part in enumerate(entry) for one in self._conditions(place, directions[place], part))
+            for entry in self._sets[name][:MAX_ELEMENTS]
+        ]
+
+    def _conditions(self, place: int, direction: str, part: str) -> Iterator[Match]:
+        proto, separator, _ = part.partition(":")
+        if place and separator:
+            yield Match("proto", ((_value("proto", proto), _value("proto", proto)),))
+        yield Match(self._named(place, direction), (self._part(place, part),))
+
+    @staticmethod
+    def _named(place: int, direction: str) -> str:
+        return ("s" if direction == "src" else "d") + ("port" if place else "addr")
+
+    def _part(self, place: int, part: str) -> Span:
+        return next(_ports(part.partition(":")[2] or part)) if place else number(self._version, part)
 
 
 def _ports(value: str) -> Iterator[Span]:

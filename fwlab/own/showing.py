@@ -286,9 +286,10 @@ def form_lines(several: Sequence[Form], prices: Sequence[Price]) -> Iterator[str
 
 
 def form_costs(one: Form, prices: Sequence[Price]) -> tuple[float, float]:
-    """The mean of a form's prices, and the highest."""
+    """The mean of a form's prices, and the highest of packets that arrive."""
     costs = [cost for cost in one.total if cost is not None]
-    return mean(prices, one.total) or sum(costs) / max(len(costs), 1), max(costs, default=0.0)
+    arriving = [cost for cost, of in zip(one.total, prices, strict=True) if cost is not None and of.arrives]
+    return mean(prices, one.total) or sum(costs) / max(len(costs), 1), max(arriving, default=0.0)
 
 
 def forms_document(several: Sequence[Form], prices: Sequence[Price]) -> list[dict[str, Any]]:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fwlab.own.bench import SELF
 from fwlab.own.bench_client import Bench
-from fwlab.own.prices import Price
+from fwlab.own.prices import Price, heaviest
 from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk
 
@@ -83,28 +82,20 @@ def divide(
 ) -> Division:
     """Divide the classes that take most instructions; without counters the dearest one."""
     counted = any(one.weight for one in prices)
-    able = [one for one in prices if _divisible(one) and (one.weight or not counted)]
-    chosen = sorted(able, key=_spent(counted), reverse=True)[: CLASSES if counted else 1]
+    chosen = list(filter(_divisible, heaviest(prices)))[: CLASSES if counted else 1]
     tell(f"{bench.name}: dividing the {len(chosen)} classes that take most")
     cutting = _Cutting(bench, ns_per_instruction, [(one, compared(rules, one.of.walk)) for one in chosen], counted)
     with bench.untraced():
         cutting.cut_all()
-    whole = sum(map(_spent(counted), prices))
-    return Division(
-        {one.of.decider: cutting.stretches(one) for one in chosen},
-        cutting.together(),
-        sum(map(_spent(counted), chosen)) / whole if counted else None,
-    )
-
-
-def _spent(counted: bool) -> Callable[[Price], float]:
-    return lambda one: one.total * ((one.weight or 0) if counted else 1)
+    spent, whole = (sum(one.total * (one.weight or 0) for one in some) for some in (chosen, prices))
+    of = {one.of.decider: cutting.stretches(one) for one in chosen}
+    return Division(of, cutting.together(), spent / whole if counted else None)
 
 
 def _divisible(one: Price) -> bool:
-    """Whether its packet comes from outside: only such a one can be dropped by the sender of its frame."""
+    """Whether its packet can be dropped by the sender of its frame."""
     step = one.of.timed.steps[one.of.timed.place]
-    return step.get("iface") != SELF and "smac" not in step.get("packet", {}) and not one.of.timed.fresh
+    return "smac" not in step.get("packet", {}) and not one.of.timed.fresh
 
 
 class _Cutting:

@@ -69,7 +69,7 @@ def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
             elsewhere = key
         elif verdict == "accept" and (kind == "rule" or hook not in last or not last[hook][1]):
             last[hook] = key, kind == "rule"
-    deciding = [last[name][0] for name in DECIDING if name in last]
+    deciding = [key for name, (key, _) in last.items() if name in DECIDING]
     others = [key for name, (key, _) in last.items() if name not in DECIDING]
     accepting = deciding or others
     decider = dropped or elsewhere or (accepting[-1] if accepting else None)
@@ -78,6 +78,8 @@ def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
         fate = REJECTED if any(_rejects(packet) for _, packet in left) else DROPPED
     elif ended:
         fate = FORWARDED if ended.startswith("post") else DELIVERED
+    elif left and not way:
+        fate = FORWARDED  # by a flow table
     gone = tuple((iface, packet) for iface, packet in left)
     return Walk(fate, decider, tuple(met), gone, mark, tuple(verdicts))
 

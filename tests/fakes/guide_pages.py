@@ -83,13 +83,18 @@ def relative(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+#: A file that is written where it is typed.
+HERE = re.compile(r"^cat >\S+ <<'(\w+)'\n.*?^\1$", re.MULTILINE | re.DOTALL)
+
+
 def commands(page: Path, root: Path) -> list[Command]:
     """All commands of a page: lines of its `sh` and `dut` blocks, and inline code that looks like a command."""
     name = page.relative_to(root)
     found = []
     for block in blocks(page):
         if block.tag in ("sh", "dut"):
-            for offset, line in enumerate(block.body.replace("\\\n", "  ").splitlines(), 1):
+            body = HERE.sub(lambda found: "\n" * found[0].count("\n"), block.body)
+            for offset, line in enumerate(body.replace("\\\n", "  ").splitlines(), 1):
                 found += [Command(f"{name}:{block.line + offset}", block.tag, words) for words in split(line)]
     prose = FENCE.sub(lambda m: "\n" * m[0].count("\n"), page.read_text(encoding="utf-8"))
     prose = MESSAGE.sub("", prose)  # a message may start like a command

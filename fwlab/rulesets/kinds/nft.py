@@ -152,14 +152,18 @@ NFT_REFUSED = {"include": "a ruleset must not include another file", "monitor": 
 _SIZE = re.compile(r"(0x[0-9a-fA-F]{1,16}|\d{1,20})[ \t]*")
 
 
-def validate(lines: list[str]) -> Faults:
-    """No word of NFT_REFUSED, large set, other device or host's name; no chains that call each other too often."""
+def validate(lines: list[str], *, devices: bool = True) -> Faults:
+    """No word of NFT_REFUSED, large set, other device or host's name; no chains that call each other too often.
+
+    devices  whether those that the file names are the DUT's; where they are made for it, all are allowed
+    """
     text = "\n".join(lines)
     if any(word in text for word in NFT_REFUSED):
         for token in tokens(text):
             if token.is_mark(*NFT_REFUSED):
                 yield _line(text, token.at), NFT_REFUSED[token.text], f"remove {token.text}"
-    readers: list[Reader] = [reader() for reader in (Sizes, Devices, Names, Chains) if reader.concerned(text)]
+    every: list[Reader] = [Sizes(), *([Devices()] if devices else []), Names(), Chains()]
+    readers = [one for one in every if one.concerned(text)]
     for token in read(text) if readers else ():
         for reader in readers:
             reader.take(token)

@@ -25,6 +25,7 @@ from distributed.comm import CommClosedError
 from fwlab.checkout.project import Project
 from fwlab.grading import grader, keys
 from fwlab.grading.cluster import SETTINGS, Cluster, security
+from fwlab.grading.engine import Engine
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.keys import write_key
 from fwlab.grading.options import GradingOptions
@@ -274,3 +275,12 @@ def test_no_worker_is_known_while_the_scheduler_is_away() -> None:
 
     cluster: Any = SimpleNamespace(_client=SimpleNamespace(scheduler_info=away))
     assert cast(Any, Cluster.workers).fget(cluster) == {}
+
+
+def test_that_there_is_no_worker_is_reported_once_each_time() -> None:
+    said: list[str] = []
+    options = SimpleNamespace(scheduler="tls://192.0.2.7:8786")
+    engine: Any = SimpleNamespace(_waiting=False, notify=said.append, plan=SimpleNamespace(options=options))
+    for workers in ({}, {}, {"one": 1}, {}):
+        Engine._wait_for_workers(engine, cast(Any, SimpleNamespace(workers=workers)))
+    assert said == ["waiting for a worker; next, on each host: fwlab worker tls://192.0.2.7:8786"] * 2

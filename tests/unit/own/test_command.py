@@ -54,6 +54,44 @@ def test_a_line_that_the_tool_refuses_is_quoted(tmp_path: Path) -> None:
     assert "tcp dport wat accept" in done.exception.message
 
 
+AT_A_DEVICE = """table netdev f {
+chain c {
+type filter hook ingress device "br-lan" priority 0; policy accept;
+ip saddr 192.0.2.0/%s drop
+}
+}
+table inet g {
+chain c {
+type filter hook forward priority 0; policy accept;
+iif "wan" drop
+}
+}
+"""
+
+
+@needs_kernel
+def test_interfaces_that_nft_asks_for_are_there_when_it_loads(tmp_path: Path) -> None:
+    done = fwlab("compare", "--here", *files(tmp_path, AT_A_DEVICE % 24, AT_A_DEVICE % 24))
+    assert done.exit_code == 0, done.output
+
+
+@needs_kernel
+def test_a_rule_at_a_device_decides_too(tmp_path: Path) -> None:
+    done = fwlab("compare", "--here", "--json", *files(tmp_path, AT_A_DEVICE % 24, AT_A_DEVICE % 25))
+    assert done.exit_code == 1, done.output
+    decided = {one["old"]["decided_by"] for one in json.loads(done.stdout)["differences"]}
+    assert decided == {"ip saddr 192.0.2.0/24 drop"}
+
+
+@needs_kernel
+def test_a_match_that_is_not_installed_is_named_with_its_line(tmp_path: Path) -> None:
+    lines = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m nosuchmatch -j DROP\nCOMMIT\n"
+    done = fwlab("compare", "--here", *files(tmp_path, lines, lines))
+    assert isinstance(done.exception, BadInput)
+    assert "old.nft:3: -A FORWARD -m nosuchmatch" in done.exception.message
+    assert "module" in done.exception.hint
+
+
 @needs_kernel
 def test_rules_without_a_chain_are_refused(tmp_path: Path) -> None:
     done = fwlab("compare", "--here", *files(tmp_path, "table inet f {\n}\n", RULES.format(80)))

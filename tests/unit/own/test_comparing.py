@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from fwlab.model.errors import BadInput
 from fwlab.own.borders import DPORT, SPORT, Layout, draw, layout_of
 from fwlab.own.comparing import Comparison, compare, first_difference
 from fwlab.own.packets import SYN, TCP, UDP
@@ -35,7 +36,7 @@ TEN = ("ip saddr 10.0.0.0/8 drop", network(10, 8))
 
 def compared(old: Rules, new: Rules, **given: bool) -> Comparison:
     benches = ModelBench("OLD", old), ModelBench("NEW", new, **given)
-    return compare(*benches, (old, new), (), 1, lambda _: None)
+    return compare(*benches, (old, new), layout_of((old, new)), 1, lambda _: None)
 
 
 @pytest.mark.parametrize(("low", "high"), [(80, 89), (80, 91), (79, 90), (81, 90)])
@@ -159,6 +160,12 @@ REJECTION = [["lan", {"version": 4, "proto": 1, "type": 3, "code": 3, "src": "19
         ([policy("prerouting"), policy("forward"), rule("FORWARD", 4, "drop")], REJECTION, REJECTED,
          ("ip", "filter", "FORWARD", 4)),
         ([policy("prerouting")], [], GONE, None),
+        # A flow table sends it on without a trace.
+        ([], [["lan", {"version": 4, "proto": 6, "flags": 16}]], FORWARDED, None),
+        # What the machine sends to itself meets two hooks that decide.
+        ([policy("output"), rule("OUTPUT", 4, "accept"), policy("postrouting"), policy("postrouting_end"),
+          policy("prerouting"), policy("input"), rule("INPUT", 5, "accept"), policy("input_end")], [], DELIVERED,
+         ("ip", "filter", "INPUT", 5)),
         ([policy("prerouting"), rule("PREROUTING", 3, "accept"), policy("forward"), rule("FORWARD", 4, "accept"),
           ["ip", "security", "FORWARD", 0, "policy", "accept"], policy("postrouting"), policy("postrouting_end")],
          [], FORWARDED, ("ip", "filter", "FORWARD", 4)),
@@ -179,6 +186,26 @@ def test_a_packet_that_vanishes_anyway_is_no_difference() -> None:
     found = first_difference(steps, ([gone], []), ([sent], []), {})
     assert found is not None
     assert found.changed["packet left by"] == (None, "b")
+
+
+def test_fragments_that_one_side_puts_together_are_no_difference() -> None:
+    first, last = ({"iface": "a", "out": "b", "packet": {"part": part}} for part in (0, 1))
+    part, whole = (("b", {"length": length}) for length in (8, 40))
+    apart = [Walk(FORWARDED, None, (), (part,)), Walk(FORWARDED, None, (), (part,))]
+    together = [Walk(GONE, None, (), ()), Walk(FORWARDED, None, (), (whole,))]
+    assert first_difference([first, last], (apart, []), (together, []), {}) is None
+    dropped = [together[0], Walk(DROPPED, None, (), ())]
+    found = first_difference([first, last], (apart, []), (dropped, []), {})
+    assert found is not None
+    assert found.place == 1
+
+
+def test_more_interfaces_than_can_be_made_are_refused() -> None:
+    names = [(f"vif{number}", (Match("iif", ((f"vif{number}", f"vif{number}"),)),)) for number in range(501)]
+    with pytest.raises(BadInput, match="501 interfaces"):
+        layout_of([rules_of(*names)])
+    layout = layout_of([rules_of(*names[:400])])
+    assert layout.host("vif399", 4) == "198.19.144.10"
 
 
 def test_entries_of_the_connection_table_count_unless_they_differ_by_themselves() -> None:

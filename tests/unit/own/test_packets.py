@@ -19,6 +19,8 @@ EACH = [
     {**V4, "proto": ICMP, "type": 8, "code": 0, "id": 77},
     {**V6, "proto": ICMPV6, "type": 128, "code": 0},
     {**V4, "proto": 47},
+    {**V6, "proto": UDP, **PORTS, "header": 0},
+    {**V6, "proto": TCP, **PORTS, "flags": SYN, "header": 43},
 ]
 
 
@@ -42,6 +44,28 @@ def test_scapy_computes_the_same_bytes(packet: dict) -> None:
                 if name in layers[layer].fields:
                     del layers[layer].fields[name]
     assert bytes(layers) == made
+
+
+@pytest.mark.parametrize("address", [V4, V6])
+def test_two_fragments_are_one_packet(address: dict) -> None:
+    from scapy.layers import inet
+    from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
+
+    whole = {**address, "proto": UDP, **PORTS, "length": 40}
+    first, last = (packets.ip_packet({**whole, "part": part}) for part in (0, 1))
+    carried = b"".join(
+        bytes((inet.IP(one) if address is V4 else IPv6(one)[IPv6ExtHdrFragment]).payload) for one in (first, last)
+    )
+    assert carried == packets.ip_packet(whole)[-48:]
+    assert inet.UDP(carried).len == 48
+    found = [packets.parse(one) for one in (first, last)]
+    assert [(one["more"], one["offset"], one.get("dport")) for one in found] == [(1, 0, 80), (0, 4, None)]
+
+
+@pytest.mark.parametrize(("group", "mac"), [("224.0.0.251", "01005e0000fb"), ("239.255.255.250", "01005e7ffffa"),
+                                            ("ff02::fb", "3333000000fb")])  # fmt: skip
+def test_a_group_has_its_ethernet_address(group: str, mac: str) -> None:
+    assert packets.group_mac(group).hex() == mac
 
 
 def test_a_reply_goes_back_and_acknowledges() -> None:

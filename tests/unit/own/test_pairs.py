@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.model.ruleset import RulesetFile
+from fwlab.own.borders import layout_of
 from fwlab.own.comparing import Comparison, Difference, compare
 from fwlab.own.walks import Walk
 
@@ -21,7 +22,7 @@ def compared(old: Rules, new: Rules, seed: int = 1) -> Comparison:
             side.load([RulesetFile(f"{side.name}.rules", given.kind, given.text)])
             for side, given in ((before, old), (after, new))
         )
-        return compare(before, after, rules, (), seed, lambda _: None)
+        return compare(before, after, rules, layout_of(rules), seed, lambda _: None)
 
 
 def explained(walk: Walk | None, comparison: Comparison, side: str) -> str:

@@ -61,6 +61,12 @@ def only(rules: Rules):
         (match(payload("icmpv6", "type"), "nd-neighbor-solicit"), "type", ((135, 135),)),
         (match(payload("udp", "sport"), 1024, ">="), "sport", ((1024, 65535),)),
         (match({"meta": {"key": "l4proto"}}, {"set": ["tcp", "udp"]}), "proto", ((6, 6), (17, 17))),
+        (match(payload("ip", "protocol"), "ospf"), "proto", ((89, 89),)),
+        (match({"exthdr": {"name": "rt"}}, True), "header", ((43, 43),)),
+        (match({"exthdr": {"name": "frag", "field": "more-fragments"}}, 1), "header", ((44, 44),)),
+        (match({"&": [payload("ip", "frag-off"), 0x1FFF]}, 0, "!="), "header", ((44, 44),)),
+        (match({"fib": {"result": "type", "flags": ["daddr"]}}, "local"), "kind", (("local", "local"),)),
+        (match({"meta": {"key": "pkttype"}}, "multicast"), "kind", (("multicast", "multicast"),)),
     ],
 )  # fmt: skip
 def test_a_condition_of_nft(condition: dict, field: str, spans: tuple) -> None:
@@ -148,8 +154,71 @@ def test_rules_of_iptables_have_the_conditions_that_it_saves() -> None:
     assert first.text.startswith("-A FORWARD ! -i eth+")
     assert Match("dport", ((53, 53), (100, 110))) in second.matches
     assert (second.limit, second.unread) == ((5 / 60, 9), ("--mark 0x1",))
-    assert Match("daddr", ((number("192.0.2.1"),) * 2,)) in third.matches
-    assert Match("dport", ((8080, 8080),)) in third.matches
+    entries = [("192.0.2.1", 8080), ("192.0.2.2", 80)]
+    assert third.targets == tuple(
+        (
+            "DROP",
+            (Match("daddr", ((number(address),) * 2,)), Match("proto", ((6, 6),)), Match("dport", ((port, port),))),
+        )
+        for address, port in entries
+    )
+
+
+def test_a_set_of_several_fields_asks_for_one_of_its_elements() -> None:
+    parts = [payload("ip", "saddr"), payload("tcp", "dport")]
+    elements = {"set": [{"concat": ["192.0.2.1", 22]}, {"concat": ["192.0.2.2", 80]}]}
+    rule = only(read(listing([match({"concat": parts}, elements), {"jump": {"target": "t"}}])))
+    assert not rule.unread
+    asked = [(to, [one.spans for one in own if one.field in ("saddr", "dport")]) for to, own in rule.targets]
+    assert asked == [
+        ("t", [((number("192.0.2.1"),) * 2,), ((22, 22),)]), ("t", [((number("192.0.2.2"),) * 2,), ((80, 80),)]),
+    ]  # fmt: skip
+
+
+AT_DEVICES = """table netdev t { # handle 1
+	chain c { # handle 1
+		type filter hook ingress device "wan" priority 0; policy accept;
+	}
+	chain d { # handle 2
+		type filter hook ingress devices = { "lan", "dmz" } priority 0; policy accept;
+	}
+}
+"""
+
+
+def test_a_chain_at_a_device_is_met_there_only() -> None:
+    chains = [
+        {"chain": {"family": "netdev", "table": "t", "name": name, "hook": "ingress", "type": "filter"}}
+        for name in "cd"
+    ]
+    flow = {"flowtable": {"family": "inet", "table": "f", "name": "ft", "dev": ["wan", "lte"]}}
+    rules = read(json.dumps({"nftables": [*chains, flow]}), AT_DEVICES)
+    ways = {where[2]: way for where, [(_, way)] in rules.reached_from().items()}
+    assert ways == {
+        "c": (Match("iif", (("wan", "wan"),)),), "d": (Match("iif", (("lan", "lan"), ("dmz", "dmz"))),),
+    }  # fmt: skip
+    assert rules.interfaces() == ["wan", "lan", "dmz", "lte"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("-f", Match("header", ((44, 44),))),
+        ("! -f", Match("header", ((44, 44),), negated=True)),
+        ("-m rt --rt-type 0", Match("header", ((43, 43),))),
+        ("-m addrtype --dst-type BROADCAST", Match("kind", (("broadcast", "broadcast"),))),
+        ("-m ttl --ttl-lt 5", Match("ttl", ((0, 4),))),
+        ("-m conntrack --ctstate RELATED,DNAT", Match("state", (("related", "related"),))),
+        ("-p udp -m multiport --ports 53", Match("dport", ((53, 53),))),
+    ],
+)
+def test_conditions_of_iptables_that_people_use(condition: str, expected: Match) -> None:
+    chain = {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward"}
+    listed = [{"chain": chain}, {"rule": {**chain, "chain": "FORWARD", "handle": 4, "expr": []}}]
+    saved = f"*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD {condition} -j DROP\nCOMMIT\n"
+    rule = only(read(json.dumps({"nftables": listed}), saved={"iptables": saved}))
+    assert expected in rule.matches
+    assert not rule.unread
 
 
 def test_an_option_without_a_value_swallows_no_other() -> None:
