@@ -11,10 +11,11 @@ from rich.console import Console
 
 from fwlab.checkout.atomic_write import check_writable
 from fwlab.checkout.project import display_path
-from fwlab.cli.options import EngineName, Json, Keep, MachinesOf, Trials, Verbose, run_context
+from fwlab.cli.options import EngineName, Json, Keep, MachinesOf, Trials, Verbose
 from fwlab.generator.selection import AUTO
 from fwlab.judge.verdicts import NEAR_CEILING
 from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
+from fwlab.measure.context import run_context
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import open_session
 from fwlab.metrics.capacity import CAPACITY, GENERATOR_RATE

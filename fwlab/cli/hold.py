@@ -17,13 +17,12 @@ from fwlab.cli.options import (
     Seed,
     TestbedName,
     Verbose,
-    run_context,
     with_playable_traffic,
 )
 from fwlab.cli.output import plain
 from fwlab.generator.selection import AUTO
 from fwlab.host.ssh import Ssh
-from fwlab.measure.context import RunContext
+from fwlab.measure.context import RunContext, run_context
 from fwlab.measure.plan import (
     case_spec,
     chosen_cases,

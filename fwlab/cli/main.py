@@ -30,6 +30,7 @@ from fwlab.cli.options import (
     CoreName,
     DrawnSeed,
     EngineName,
+    Events,
     ExerciseName,
     Json,
     Keep,
@@ -41,16 +42,16 @@ from fwlab.cli.options import (
     TestbedName,
     Trials,
     Verbose,
-    run_context,
     with_playable_traffic,
 )
 from fwlab.cli.output import plain
 from fwlab.cli.own import compare_command, price_command
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.student import task_command
-from fwlab.cli.tries import read_predictions
+from fwlab.cli.web import web_command
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
+from fwlab.measure.context import run_context
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (
@@ -65,12 +66,14 @@ from fwlab.measure.saved_runs import latest_run, load_run, report_folder, report
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
+from fwlab.model.events import EventSink
 from fwlab.model.verdict import exit_code
 from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import ReportModel, build_model
-from fwlab.report.progress import listener
+from fwlab.report.progress import json_lines, listener
 from fwlab.report.renderers.terminal import show
 from fwlab.report.report_rows import Row, overall_outcome
+from fwlab.student.predictions import read_predictions
 
 app = typer.Typer(
     help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",
@@ -108,6 +111,7 @@ def run_command(
     also: AlsoMetrics = None,
     core: CoreName = "",
     as_json: Json = False,
+    events: Events = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
@@ -125,13 +129,16 @@ def run_command(
     context = with_playable_traffic(context, specs)
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
-    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
+    with _told(verbose, events) as emit, open_session(context, emit) as session:
         session.require(also or [], specs if cases else [])
         with tries.kept(context, session.run):
             session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
-    report(model, folder, "json" if as_json else None)
-    if not as_json and (told := tries.to_compare(context)):
+    if events:
+        write_report(model, folder)
+    else:
+        report(model, folder, "json" if as_json else None)
+    if not (as_json or events) and (told := tries.to_compare(context)):
         plain(out, told)
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)
 
@@ -141,6 +148,7 @@ def check_command(
     exercise: ExerciseName = None,
     trials: Trials = None,
     as_json: Json = False,
+    events: Events = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
@@ -160,16 +168,24 @@ def check_command(
     context = with_playable_traffic(context, [*bases, *specs])
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
-    with listener(err, verbose=verbose) as emit, open_session(context, emit) as session:
+    with _told(verbose, events) as emit, open_session(context, emit) as session:
         session.measure_cases(bases)
         tests = measure_and_test(session, context, specs)
     session.run.predictions = tries.comparable(context, exercises, predictions)
     model = with_tests(build_model(context.lab, session.run), tests)
     told = tries.record(context, model, predictions)
-    report(model, folder, "check-json" if as_json else None)
-    if not as_json:
+    if events:
+        write_report(model, folder)
+    else:
+        report(model, folder, "check-json" if as_json else None)
+    if not (as_json or events):
         plain(out, "\n".join(told))
     _exit_with(model.exercises)
+
+
+def _told(verbose: bool, events: bool) -> contextlib.AbstractContextManager[EventSink]:
+    """Who is told what happens: the terminal, or a program that reads standard output."""
+    return contextlib.nullcontext(json_lines(sys.stdout)) if events else listener(err, verbose=verbose)
 
 
 def report_command(
@@ -224,6 +240,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "price": price_command,
     "compare": compare_command,
     "report": report_command,
+    "web": web_command,
     "task": task_command,
     "grade": grade_command,
     "worker": worker_command,

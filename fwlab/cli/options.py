@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Arguments and options that several commands share."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +9,12 @@ import typer
 
 from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli import completion
-from fwlab.generator.selection import AUTO, ENGINES
-from fwlab.generator.selection import choose as choose_engine
+from fwlab.generator.selection import ENGINES
 from fwlab.measure.context import RunContext
-from fwlab.measure.individual_tasks import with_own_task
-from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
 from fwlab.metrics.measurement import MeasurementSpec
-from fwlab.model.drawn import seed_or_new
-from fwlab.testbed.choices import topology_of
-from fwlab.testbed.selection import TestbedRequest
+from fwlab.student.predictions import number_in
 from fwlab.testbed.testbeds import TESTBEDS
-
-_GROUPED = re.compile(r"[+-]?\d{1,3}([,_ ]\d{3})+(\.\d+)?")
-_FACTORS = {"k": 1e3, "M": 1e6, "%": 0.01}
 
 
 def full_lab_name(name: str | None) -> str | None:
@@ -35,16 +26,11 @@ def full_lab_name(name: str | None) -> str | None:
 
 
 def number(text: str) -> float:
-    """A number as people type it: 280000, 280k, 280,000, 2.8e5, 19%. Raises typer.BadParameter, with examples."""
-    bare = text.strip()
-    factor = _FACTORS.get(bare[-1:], 1.0)
-    bare = bare[:-1].rstrip() if factor != 1.0 else bare
-    if _GROUPED.fullmatch(bare):
-        bare = re.sub(r"[,_ ]", "", bare)
+    """A number as people type it. Raises typer.BadParameter, with examples."""
     try:
-        return float(bare) * factor
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number; write 280000, 280k, 280,000, 0.19 or 19%") from None
+        return number_in(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 LabName = Annotated[
@@ -95,6 +81,9 @@ CaseNames = Annotated[
 ]
 PartName = Annotated[str | None, typer.Option("--part", metavar="PART", help="The cases of one part of the lab.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Events = Annotated[
+    bool, typer.Option("--events", help="Print what happens, as it does, as one JSON document a line, and no table.")
+]
 Trials = Annotated[
     int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5; at least 6 on the real testbed).")
 ]
@@ -129,41 +118,6 @@ EngineName = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed that draws the traffic.")]
 DrawnSeed = Annotated[int | None, typer.Option("--seed", help="Seed that draws the traffic (default: a new one).")]
 SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
-
-
-def run_context(
-    lab_id: str,
-    testbed: str,
-    *,
-    keep: bool = False,
-    seed: int | None = 1,
-    machines: str | None = None,
-    engine: str = AUTO,
-    core: str = "",
-    untrusted: bool = False,
-) -> RunContext:
-    """What a command is about; without a seed, a new one. Raises BadInput for a wrong name.
-
-    Raises CannotMeasure for an engine that is not there.
-    """
-    project = find_project()
-    lab = load_lab(project, lab_id)
-    other_lab = load_lab(project, machines) if machines else None
-    choose_engine(project, engine)  # to fail at once if it is not there
-    topology = topology_of(project, other_lab or lab)
-    lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
-    return RunContext(
-        project,
-        topology,
-        lab,
-        TestbedRequest(testbed),
-        seed_or_new(seed),
-        keep,
-        other_lab,
-        engine,
-        core=core,
-        untrusted=untrusted,
-    )
 
 
 def with_playable_traffic(context: RunContext, specs: Iterable[MeasurementSpec]) -> RunContext:

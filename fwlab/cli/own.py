@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import check_writable, write_atomically
-from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number, run_context
+from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number
 from fwlab.cli.output import plain, print_json
 from fwlab.host.ssh import Ssh
+from fwlab.measure.context import run_context
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
 from fwlab.model.events import EventSink, StepStarted

@@ -24,11 +24,11 @@ from fwlab.cli.options import (
     TestbedName,
     Trials,
     Verbose,
-    run_context,
     with_playable_traffic,
 )
 from fwlab.cli.output import print_json
 from fwlab.judge.clocks import clock_of
+from fwlab.measure.context import run_context
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session

@@ -3,9 +3,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
@@ -18,10 +17,9 @@ from rich.text import Text
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli import completion
-from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number, run_context
+from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number
 from fwlab.cli.output import plain, print_json
-from fwlab.cli.tries import read_predictions, write_prediction
-from fwlab.measure.context import RunContext
+from fwlab.measure.context import RunContext, run_context
 from fwlab.measure.individual_tasks import (
     FORMAT,
     individual_lab,
@@ -39,20 +37,21 @@ from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable
 from fwlab.report.formatting import NOTHING, check_words, digits, percent, quantity, ratio, trimmed
-from fwlab.student.hints import explanation, hints_of, published_figure, shortened, solution
+from fwlab.student.hints import explanation, hints_of, next_hints, published_figure, shortened, solution
 from fwlab.student.measured import case_runs
+from fwlab.student.predictions import no_share, predict_exercise, read_predictions
 from fwlab.student.progress import (
-    MAX_WHY,
     Answer,
     ExerciseProgress,
-    NextStep,
     Prediction,
     Progress,
+    explain,
     in_order,
-    next_step,
     read_progress,
+    reason_in,
     update,
 )
+from fwlab.student.status import sources_of, status_document
 from fwlab.student.workbook import WITHIN, Asked, Question, agrees, derived, predictions_of, slip, workbook_of
 
 out = Console()
@@ -71,7 +70,7 @@ def status_command(
         _one(project, load_lab(project, lab), as_json)
         return
     found = [load_lab(project, name) for name in lab_ids(project)]
-    documents = [_document(one, read_progress(one), _sources(project, one)) for one in found]
+    documents = [status_document(one, read_progress(one), sources_of(project, one)) for one in found]
     if as_json:
         print_json(documents)
         return
@@ -81,31 +80,11 @@ def status_command(
         plain(out, f"{document['lab']:<20} {passed} of {len(exercises)} exercises passed")
 
 
-@dataclass(frozen=True)
-class _Sources:
-    """What a lab asks and offers, and the predictions of its exercises."""
-
-    predictions: dict[str, float]
-    asked: list[Asked]
-    questions: list[Question]
-    hints: dict[str, list[str]]
-
-    def next_step(self, lab: Lab, progress: Progress) -> NextStep:
-        """What comes next."""
-        questions, asked = ([one.id for one in part] for part in (self.questions, self.asked))
-        return next_step(lab, progress, self.predictions, questions, self.hints, asked)
-
-
-def _sources(project: Project, lab: Lab) -> _Sources:
-    predictions, hints = read_predictions(lab), hints_of(project, lab)
-    return _Sources(predictions, predictions_of(project, lab), workbook_of(project, lab), hints)
-
-
 def _one(project: Project, lab: Lab, as_json: bool) -> None:
     progress = read_progress(lab)
-    sources = _sources(project, lab)
+    sources = sources_of(project, lab)
     if as_json:
-        print_json(_document(lab, progress, sources))
+        print_json(status_document(lab, progress, sources))
         return
     out.print(Text(f"{lab.id}: {lab.title}", style="bold"))
     table = Table(box=None, pad_edge=False)
@@ -164,39 +143,6 @@ def _verdict(done: ExerciseProgress) -> str:
     return f"passed; last: {words}" if done.passed and last.failed else words
 
 
-def _document(lab: Lab, progress: Progress, sources: _Sources) -> dict[str, Any]:
-    exercises = []
-    for exercise in in_order(lab):
-        done = progress.of(exercise.id)
-        first = done.first_measured
-        exercises.append(
-            {
-                "id": exercise.id,
-                "further": exercise.further,
-                "tries": len(done.tries),
-                "hints": done.hints,
-                "predicted": done.predicted if first else sources.predictions.get(exercise.id),
-                "first_measured": first.measured if first else None,
-                "last": done.last.outcome.value if done.last else None,
-                "passed": done.passed,
-                "solution_shown": done.solution,
-                "explained": bool(done.why),
-            }
-        )
-    given = progress.answers
-    answers = {question.id: question.id in given and given[question.id].right for question in sources.questions}
-    made = {one.id: progress.predictions[one.id].value for one in sources.asked if one.id in progress.predictions}
-    predicted = {one.id: made.get(one.id) for one in sources.asked}
-    step = sources.next_step(lab, progress)
-    return {
-        "lab": lab.id,
-        "exercises": exercises,
-        "predictions": predicted,
-        "answers": answers,
-        "next": step.command or None,
-    }
-
-
 def answer_command(
     lab: LabName,
     question: Annotated[
@@ -245,7 +191,7 @@ def answer_command(
         plain(out, f"Then say why: {chosen.why.strip()}")
         plain(out, f"so far: {_answer_state(progress, chosen)}")
         return
-    reason = None if why is None else _reason(why)
+    reason = None if why is None else reason_in(why)
     if value is None and given is None:
         raise BadInput(f"{chosen.id}: a reason belongs to a number", f"fwlab answer {found.id} {chosen.id} NUMBER")
     if value is not None and not math.isfinite(value):
@@ -276,19 +222,8 @@ def _explain(lab: Lab, exercise: Exercise, value: float | None, why: str | None)
         plain(out, f"{exercise.id}: {done.why or 'no reason yet'}")
         plain(out, "Say why your ruleset passes, in two sentences. The page's Explain says what to think of.")
         return
-    reason = _reason(why)
-    if not done.passed:
-        message = f"{exercise.id}: a reason comes after a check that passes"
-        raise BadInput(message, f"fwlab check {lab.id} {exercise.id}")
-    update(lab, lambda progress: progress.with_exercise(exercise.id, why=reason))
+    explain(lab, exercise.id, why)
     plain(out, REASON_KEPT)
-
-
-def _reason(why: str) -> str:
-    """The reason on one line. Raises BadInput for none, and for a long one."""
-    if not 0 < len(why.strip()) <= MAX_WHY:
-        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
-    return " ".join(why.split())
 
 
 def _answered(given: Answer | None, value: float | None, expected: float | None, why: str | None) -> Answer:
@@ -436,35 +371,15 @@ def _reject_prediction(lab: Lab, asked: Asked, value: float) -> None:
     if not math.isfinite(value):
         raise BadInput(f"{asked.id}: {value:g} is not a number to predict", hint)
     if asked.is_share and not 0 <= value <= 1:
-        raise BadInput(_no_share(asked.id, value), hint)
-
-
-def _no_share(question: str, value: float) -> str:
-    return f"{question}: the question asks for a share, from 0 to 1 (got {value:g}); a percentage has its sign: 19%"
+        raise no_share(asked.id, value, hint)
 
 
 def _predict_exercise(lab: Lab, exercise: Exercise, value: float | None) -> None:
     if value is None:
         out.print(exercise.predict.question.strip(), highlight=False)
         return
-    metric = METRICS[exercise.predict.metric]
-    first = read_progress(lab).of(exercise.id).first_measured
-    if first is not None:
-        raise BadInput(
-            f"{exercise.id} was measured on {first.at[:10]}; a prediction comes before that", f"fwlab status {lab.id}"
-        )
-    share = metric.unit == "ratio"
-    if share and value > 1:
-        raise BadInput(_no_share(exercise.id, value), f"fwlab predict {lab.id} {exercise.id}")
-    if metric.unit in ("pps", "cps") and 0 < value < 1:
-        raise BadInput(
-            f"{exercise.id}: the question asks for {metric.unit}, a number above 1 (got {value:g})",
-            f"fwlab predict {lab.id} {exercise.id}",
-        )
-    write_prediction(lab, exercise.id, value)
-    plain(out, f"{exercise.id}: you predict {f'{100 * value:,g} %' if share else f'{value:,g} {metric.unit}'}")
-    if metric.unit == "pps" and 1 <= value < 1000:
-        plain(out, f"  That is {value:g} packets per second. Tables show thousands (kpps): did you mean {value:g}k?")
+    for line in predict_exercise(lab, exercise, value):
+        plain(out, line)
 
 
 def hint_command(
@@ -476,18 +391,11 @@ def hint_command(
     project = find_project()
     found = load_lab(project, lab)
     chosen = chosen_exercises(found.whole, exercise)[0].id
-    hints = hints_of(project, found).get(chosen, [])
-    if not hints:
-        raise BadInput(
-            f"{found.id} has no hints for {chosen}", f"fwlab check {found.id} {chosen}, which says what to look at"
-        )
-    before = min(read_progress(found).of(chosen).hints, len(hints))
-    count = len(hints) if everything else min(before + 1, len(hints))
-    update(found, lambda progress: progress.with_exercise(chosen, hints=max(count, progress.of(chosen).hints)))
-    if not everything and before == len(hints):
+    shown = next_hints(project, found, chosen, everything=everything)
+    if shown.all_known:
         plain(out, f"These were all hints for {chosen}:")
-    for index in range(count) if everything or before == len(hints) else [count - 1]:
-        plain(out, f"hint {index + 1} of {len(hints)}: {hints[index]}")
+    for place, hint in shown.hints.items():
+        plain(out, f"hint {place} of {shown.of}: {hint}")
 
 
 def reset_command(lab: LabName, exercise: ExerciseName = None) -> None:

@@ -33,7 +33,7 @@ def make_folder(folder: Path, named: list[str]) -> bool:
     environment = Path(sys.prefix).resolve()  # it may have been found through a folder's .venv
     if lacking := [name for name in PROGRAMS if not (environment / "bin" / name).exists()]:
         hint = "install fwlab with `uv tool install` or `pipx install`"
-        raise BadInput(f"{environment} has no bin/{lacking[0]}, which machines are planned with", hint)
+        raise BadInput(f"{environment} has no bin/{lacking[0]}, which plans the machines", hint)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput(f"{folder} is not a folder", "name a new folder")
     if (folder / VERSION).is_file():

@@ -4,12 +4,17 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fwlab.checkout.project import Project
+from fwlab.checkout.project import Project, find_project
 from fwlab.generator.selection import AUTO
+from fwlab.generator.selection import choose as choose_engine
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure.core_models import model_of
+from fwlab.measure.individual_tasks import with_own_task
+from fwlab.measure.labs import load_lab, on_dut
+from fwlab.model.drawn import seed_or_new
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 
@@ -68,3 +73,38 @@ def same_machines(one: RunContext, other: RunContext) -> bool:
         return context.machines_lab.id, context.topology, *way
 
     return used(one) == used(other)
+
+
+def run_context(
+    lab_id: str,
+    testbed: str,
+    *,
+    keep: bool = False,
+    seed: int | None = 1,
+    machines: str | None = None,
+    engine: str = AUTO,
+    core: str = "",
+    untrusted: bool = False,
+) -> RunContext:
+    """What a command is about; without a seed, a new one. Raises BadInput for a wrong name.
+
+    Raises CannotMeasure for an engine that is not there.
+    """
+    project = find_project()
+    lab = load_lab(project, lab_id)
+    other_lab = load_lab(project, machines) if machines else None
+    choose_engine(project, engine)  # to fail at once if it is not there
+    topology = topology_of(project, other_lab or lab)
+    lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
+    return RunContext(
+        project,
+        topology,
+        lab,
+        TestbedRequest(testbed),
+        seed_or_new(seed),
+        keep,
+        other_lab,
+        engine,
+        core=core,
+        untrusted=untrusted,
+    )

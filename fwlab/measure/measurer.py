@@ -184,7 +184,7 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         metric=spec.metrics[0],
         also=spec.metrics[1:],
         victim_class=spec.victim_class,
-        offered=spec.offered,
+        total_load=spec.total_load,
         remarks=spec.remarks,
     )
 

@@ -106,11 +106,11 @@ def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSp
         each=case.load == "each",
         trial=lab.trials.changed(trials).changed(case.trials),
         victim_class=case.victim_class,
-        offered=case.offered,
+        total_load=case.total_load,
         baseline=lab.baseline,
         state_packets=case.state_packets,
         sampled=case.sampled,
-        fresh=case.fresh,
+        reload_each_attempt=case.reload_each_attempt,
         cpus=case.cpus,
         nic=case.nic,
     )
@@ -290,7 +290,7 @@ def exercise_spec(
         # expensive and cheap packets, and short trials would differ in the mix.
         trial=Trials(packets=EXERCISE_PACKETS, seconds=EXERCISE_S, settle=lab.trials.settle).changed(trials),
         victim_class=survivors[0] if survivors else None,
-        offered=exercise.offered,
+        total_load=exercise.total_load,
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
         nic=exercise.nic,

@@ -30,9 +30,9 @@ def run_name(lab: Lab, system: str) -> str:
     return f"run-{system}.json" if several(lab) else "run.json"
 
 
-def latest_run(project: Project, lab: Lab) -> Path:
-    """The lab's latest run in reports/. If there is none, the path that the next one gets."""
-    folder = reports_folder(project, lab.id)
+def latest_run(project: Project, lab: Lab, part: str = "") -> Path:
+    """The lab's latest run in reports/, or in its `check`. If there is none, the path that the next one gets."""
+    folder = reports_folder(project, lab.id) / part
     paths = [folder / run_name(lab, system) for system in lab.whole.needs.systems]
     return max((path for path in paths if path.is_file()), key=lambda path: path.stat().st_mtime, default=paths[0])
 

@@ -186,7 +186,7 @@ class Session:
             self._emit(ItemStarted(spec.id))
             measured = self._measure_one(spec, limit_s)
             ok = not (measured.problems or measured.unsaturated or measured.refused or measured.lost)
-            self._emit(ItemFinished(spec.id, summary(measured, self.run), ok))
+            self._emit(ItemFinished(spec.id, summary(measured, self.run), ok, _figures(measured, self.run)))
             yield measured
 
     def _measure_one(self, spec: MeasurementSpec, limit_s: float | None) -> Measured:
@@ -281,6 +281,14 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = (), *
         suspects=[problem] * suspected,
         lost=list(lost),
     )
+
+
+def _figures(measured: Measured, run: Run) -> dict[str, float]:
+    """By metric, the figure; none of a measurement that is in doubt."""
+    if measured.refused or measured.problems:
+        return {}
+    found = {name: figure(measured, METRICS[name], run.testbed) for name in measured.metrics}
+    return {name: value.median for name, value in found.items() if value}
 
 
 def summary(measured: Measured, run: Run) -> str:

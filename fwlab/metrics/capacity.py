@@ -109,7 +109,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
 
 
 def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
-    if spec.fresh:
+    if spec.reload_each_attempt:
         # An earlier attempt has made the flows known to the DUT.
         nodes.dut.reset()
         nodes.dut.load(spec.files)

@@ -35,11 +35,11 @@ class MeasurementSpec:
     each     load the ruleset by one command per rule
     trial    how many trials, and how long each is at least
     victim_class  the traffic class that survival is about
-    offered  for survival: the load, as a multiple of the baseline's capacity
+    total_load  for survival: as a multiple of the baseline's capacity
     baseline the case whose capacity that is; it is measured earlier in the same session
     state_packets  packets to play before the DUT's states are counted
     sampled  also sample the DUT under load, function by function
-    fresh    load the ruleset again before each attempt at trials
+    reload_each_attempt  load the ruleset again before each attempt at trials
     interleaved  the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have in addition to the usual one
@@ -60,11 +60,11 @@ class MeasurementSpec:
     each: bool = False
     trial: Trials = field(default_factory=Trials)
     victim_class: str | None = None
-    offered: float | None = None
+    total_load: float | None = None
     baseline: str | None = None
     state_packets: int | None = None
     sampled: bool = False
-    fresh: bool = False
+    reload_each_attempt: bool = False
     cpus: int = 1
     nic: str | None = None
     accounted: bool = False

@@ -82,7 +82,7 @@ class Survival(MeasurableMetric):
     needs = MappingProxyType(
         {
             "victim_class": "victim_class, the class whose packets survive or not",
-            "offered": "offered, a multiple of the baseline",
+            "total_load": "total_load, a multiple of the baseline",
         }
     )
     of_baseline = True
@@ -128,7 +128,7 @@ def _load(session: MeasuringSession, spec: MeasurementSpec) -> float | None:
     """The load (pps of the DUT's clock), a multiple of the baseline's capacity; None if that was not measured."""
     base = session.result(spec.baseline)
     unit = None if base is None or base.problems else _rate(base)
-    return None if unit is None else require(spec.offered, "offered") * unit
+    return None if unit is None else require(spec.total_load, "total_load") * unit
 
 
 def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:

@@ -64,7 +64,7 @@ class _Measurement(Strict):
     victim_class   for survival: the traffic class whose share is measured
     state_packets  for states, state_bytes and memory: packets that are played before they are counted
     sampled        true: a profile of the kernel's functions under load is taken too
-    fresh          true: the ruleset is loaded again before each attempt at trials, so that the DUT knows no flow
+    reload_each_attempt  true: the ruleset is loaded again before each attempt at trials, so that the DUT knows no flow
     reload_spread  how far figures of several loadings were seen to lie apart, as a share: generated ranges reach at
                    least so far to each side
     system         in a lab for several systems, the one that it is measured on. Default: the one whose tools load the
@@ -86,7 +86,7 @@ class _Measurement(Strict):
     victim_class: Identifier | None = None
     state_packets: int | None = Field(default=None, ge=1)
     sampled: bool = False
-    fresh: bool = False
+    reload_each_attempt: bool = False
     reload_spread: float = Field(default=0.0, ge=0, le=0.1)
     system: Identifier | None = None
     cpus: int = Field(default=1, ge=1)
@@ -106,13 +106,13 @@ class Case(_Measurement):
     published  what source documents printed for it
     sweep      a sweep whose curve the case belongs to
     quick      true: measured by `fwlab run --quick` and by continuous integration
-    offered    for survival: the whole load, as a multiple of the baseline's capacity
+    total_load  for survival: the whole load, as a multiple of the baseline's capacity
     """
 
     published: list[Published] = []
     sweep: str | None = None
     quick: bool = False
-    offered: float | None = Field(default=None, gt=0)
+    total_load: float | None = Field(default=None, gt=0)
 
 
 def _written_out(given: Any) -> Any:
@@ -176,7 +176,7 @@ class Sweep(_Measurement):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")
         return self
 
-    def offered(self, value: Value) -> float | None:
+    def total_load(self, value: Value) -> float | None:
         """The whole load of one value, as a multiple of the baseline's capacity; None if no class is to survive it."""
         if self.victim_class is None:
             return None
@@ -203,7 +203,7 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self.offered(value),
+                total_load=self.total_load(value),
             )
             for value in self.values
         ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress events of long operations. The code that works emits them; only the command line prints them."""
+"""Progress events of long operations. The code that works emits them; the command line and the web page show them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,15 @@ class ItemPhase:
 
 @dataclass(frozen=True)
 class ItemFinished:
-    """One case or exercise is done. `summary` is its result in one short line, or why there is none."""
+    """One case or exercise is done. `summary` is its result in one short line, or why there is none.
+
+    figures  by metric, what was measured, in the metric's unit
+    """
 
     item: str
     summary: str
     ok: bool
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,3 +135,8 @@ Event = (
     | TerminalBack
 )
 EventSink = Callable[[Event], None]
+
+
+def document(event: Event) -> dict[str, Any]:
+    """The event as plain data: its name and its fields."""
+    return {"event": type(event).__name__, **asdict(event)}

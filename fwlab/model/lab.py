@@ -144,7 +144,7 @@ class Exercise(Strict):
     traffic         what is played
     parameters      words of the templates
     state_packets   packets played before states are counted; needed by checks of states and state_bytes
-    offered         load as a multiple of the baseline's capacity; needed by checks of survival
+    total_load      load as a multiple of the baseline's capacity; needed by checks of survival
     load_dependent  true: a correct ruleset may treat a packet differently under load, as rate limits do. Else it fails
     stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
                     It must still do under load what it does at a light load
@@ -165,7 +165,7 @@ class Exercise(Strict):
     traffic: str
     parameters: dict[str, Value] = {}
     state_packets: int | None = Field(default=None, ge=1)
-    offered: float | None = Field(default=None, gt=0)
+    total_load: float | None = Field(default=None, gt=0)
     load_dependent: bool = False
     stateful: bool = False
     settings: list[SettingsKind] = []

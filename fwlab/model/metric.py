@@ -107,7 +107,7 @@ class Metric(Protocol):
     traffic   what it can be measured on
     needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
     by_class  whether it is the share of one traffic class, which a check has to name
-    of_baseline  whether it is measured at a multiple of the baseline's capacity (`offered`), which must be known
+    of_baseline  whether it is measured at a multiple of the baseline's capacity (`total_load`), which must be known
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     min_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     below_ceiling  whether a figure near what the generator can send is one of the generator's

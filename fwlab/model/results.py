@@ -173,7 +173,7 @@ class Subject(Frozen):
     """What is measured.
 
     victim_class  the class that survival is about
-    offered  the load, as a multiple of the baseline's capacity
+    total_load  as a multiple of the baseline's capacity
     """
 
     id: str
@@ -185,7 +185,7 @@ class Subject(Frozen):
     metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
     victim_class: str | None = None
-    offered: float | None = None
+    total_load: float | None = None
 
 
 class Loading(Part):
@@ -293,6 +293,7 @@ FORMER_NAMES = {
     "disturbed_by": "perturbed_by",
     "disturbed_trials": "perturbed_trials",
     "measured_again": "remeasured_because",
+    "offered": "total_load",
     "slowed": "throttle_level",
     "tracked": "victim_class",
 }

@@ -2,7 +2,9 @@
 """Show progress events: a bar on a terminal, plain lines elsewhere. Callers print to standard error."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -23,6 +25,7 @@ from fwlab.model.events import (
     TerminalBack,
     TerminalLent,
     Warned,
+    document,
 )
 
 
@@ -37,6 +40,16 @@ def listener(
             yield _OnTerminal(bar, verbose, announce)
     else:
         yield _Plain(console, verbose, announce)
+
+
+def json_lines(stream: TextIO) -> EventSink:
+    """A listener that writes each event as one line of JSON, at once."""
+
+    def tell(event: Event) -> None:
+        stream.write(json.dumps(document(event)) + "\n")
+        stream.flush()
+
+    return tell
 
 
 def _print_to(console: Console) -> Callable[[str], None]:

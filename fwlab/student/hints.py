@@ -24,7 +24,7 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.topology import Topology
 from fwlab.report.formatting import quantity
 from fwlab.rulesets.files import rendered
-from fwlab.student.progress import Progress
+from fwlab.student.progress import Progress, read_progress, update
 
 FILE = "hints.yml"
 Hint = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -49,6 +49,30 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
             where = display_path(project, path)
             raise BadInput(f"{where}: {lab.id} has no exercise {exercise}; it has: {known}", f"fix {where}")
     return {exercise: [" ".join(hint.split()) for hint in hints] for exercise, hints in found.items()}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Hints by number, of so many; `all_known`: each of them was shown before."""
+
+    hints: dict[int, str]
+    of: int
+    all_known: bool
+
+
+def next_hints(project: Project, lab: Lab, exercise: str, *, everything: bool = False) -> Shown:
+    """Show one more hint, or everything, and count it; all again once there are no more. Raises BadInput for none."""
+    hints = hints_of(project, lab).get(exercise, [])
+    if not hints:
+        raise BadInput(
+            f"{lab.id} has no hints for {exercise}", f"fwlab check {lab.id} {exercise}, which says what to look at"
+        )
+    before = min(read_progress(lab).of(exercise).hints, len(hints))
+    count = len(hints) if everything else min(before + 1, len(hints))
+    update(lab, lambda progress: progress.with_exercise(exercise, hints=max(count, progress.of(exercise).hints)))
+    again = not everything and before == len(hints)
+    first = 0 if everything or again else count - 1
+    return Shown({index + 1: hints[index] for index in range(first, count)}, len(hints), again)
 
 
 EXPLAINED = "explained.md"

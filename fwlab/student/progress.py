@@ -209,6 +209,21 @@ def update(lab: Lab, change: Callable[[Progress], Progress]) -> Progress:
     return changed
 
 
+def reason_in(why: str) -> str:
+    """The reason on one line. Raises BadInput for none, and for a long one."""
+    if not 0 < len(why.strip()) <= MAX_WHY:
+        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
+    return " ".join(why.split())
+
+
+def explain(lab: Lab, exercise: str, why: str) -> None:
+    """Keep why a student's ruleset passes. Raises BadInput for one that has not passed yet."""
+    reason = reason_in(why)
+    if not read_progress(lab).of(exercise).passed:
+        raise BadInput(f"{exercise}: a reason comes after a check that passes", f"fwlab check {lab.id} {exercise}")
+    update(lab, lambda progress: progress.with_exercise(exercise, why=reason))
+
+
 @dataclass(frozen=True)
 class NextStep:
     """The command to type now, and what it is for. Without a command there is nothing left to do."""

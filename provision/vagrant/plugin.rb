@@ -96,7 +96,7 @@ module FirewallLab
     # The labs that a command starts.
     attr_accessor :started
 
-    # Who measures with this lab's machines, in words; nil if nobody. A session locks the file, and says in it who it is
+    # Who measures with this lab's machines, in words, or nil. A session locks the file, and says in it who it is
     # (fwlab/testbed/session_lock.py).
     def session(lab)
       File.open(File.join(@root, ".fwlab", lab, "session.lock")) do |file|

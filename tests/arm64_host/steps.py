@@ -33,7 +33,7 @@ from tests.nested_host.steps import Judge, succeeds
 
 METRIC = METRICS["capacity"]
 #: Two medians may differ by this share of the published one.
-MOST_APART = 0.001
+MAX_APART = 0.001
 
 
 def agreement(run: Run, published: Run, cases: Sequence[str]) -> Iterator[Step]:
@@ -55,7 +55,7 @@ def _case(run: Run, published: Run, case: str) -> Step:
         medians.append(found.median)
     apart = medians[0] / medians[1] - 1
     says = f"{medians[0]:.0f} pps, published {medians[1]:.0f} pps: {apart:+.3%}"
-    return Step(name, "", 0, abs(apart) <= MOST_APART, says)
+    return Step(name, "", 0, abs(apart) <= MAX_APART, says)
 
 
 #: Asking QEMU what it can do takes some seconds; emulated, a minute (s).

@@ -31,7 +31,7 @@ FRESH = 0.001
 IGNORED = (0, 4, 8, 10, 12)
 #: Two fields are listed together if each has few values, prefixes if need be, so that a short list could be learnt.
 FEW, WIDEST = 256, (*IGNORED, 16, 24)
-#: Comparisons of the payload in one ruleset, of so many bytes.
+#: Comparisons of the payload in one ruleset, and the length of each in bytes.
 PLACES, WORD = 8, 4
 #: Metrics of which a check says that a class must be dropped, or must pass.
 _METRICS = ("delivered", "survival", "returned", "admitted")
@@ -354,7 +354,7 @@ def _coded(samples: list[Sample], learnt: int, field: str) -> tuple[int, list[np
 
 
 def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:
-    """Which fields have values that only the packets of the class `drop` have so often."""
+    """Which fields have values that only the packets of the class `drop` have that often."""
     names = [drop, *(name for name in may_pass if name in tried)]
     for field in (field for field in tried[drop].fields if len(names) > 1 and not of_idea(field, idea)):
         values, counts = (

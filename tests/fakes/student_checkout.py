@@ -89,7 +89,7 @@ class Measuring:
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    """A session that measures what it is told, in place of the machines'."""
+    """A session that measures what it is given, in place of the machines'."""
     session = Measuring()
     monkeypatch.setattr(main, "open_session", session.open)
     return session

@@ -20,7 +20,7 @@ from .parsers import Parser
 #: Inputs are small: a parser that needs more CPU time (s) for one hangs, or scales badly.
 TIME_LIMIT_S = 10
 #: How many defects are kept in full.
-MOST_DEFECTS = 20
+MAX_DEFECTS = 20
 _STRANGE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -51,7 +51,7 @@ def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> tuple[Cou
             frame = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__} in {frame.name}, {frame.filename.rpartition('/')[2]}:{frame.lineno}"
             said = "".join(traceback.format_exception(error))[-3000:]
-        if where and len(defects) < MOST_DEFECTS:
+        if where and len(defects) < MAX_DEFECTS:
             defects.setdefault(where, {"index": index, "input": repr(given)[-4000:], "said": said})
         outcomes[outcome] += 1
     return outcomes, defects

@@ -18,7 +18,6 @@ from rich.console import Console
 from fwlab.checkout.project import Project
 from fwlab.checkout.raw_results import raw_results, read_document
 from fwlab.checkout.yaml_files import yaml_in
-from fwlab.cli.tries import predictions_in
 from fwlab.measure.labs import lab_in, load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
@@ -27,6 +26,7 @@ from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.report.renderers.terminal import show
 from fwlab.rulesets.files import ruleset_file
 from fwlab.rulesets.registry import KINDS
+from fwlab.student.predictions import predictions_in
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
 from tests import ROOT

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fwlab.cli.options import run_context
+from fwlab.measure.context import run_context
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.plan import case_specs
 from fwlab.measure.session import open_session

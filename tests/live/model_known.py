@@ -24,8 +24,8 @@ from fwlab_coresim.counts import Modelled
 
 from fwlab.checkout.project import find_project, load_topology
 from fwlab.checkout.raw_results import write_document
-from fwlab.cli.options import run_context
 from fwlab.host.ssh import Ssh
+from fwlab.measure.context import run_context
 from fwlab.measure.provenance import commit, host_facts
 from fwlab.testbed.machines import Machines
 

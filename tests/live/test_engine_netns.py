@@ -24,7 +24,7 @@ from tests.engine_build import ENGINE, build_engine
 
 SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003
 PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 8, 1 << 4
-LONGEST = 4096  # bytes; longer than a live frame can be
+MAX_FRAME = 4096  # bytes; longer than a live frame can be
 STREAMS = {0: 60, 1: 590, 7: 1514}  # stream id: length of its frames
 PATTERN = [0] * 7 + [1] * 4 + [7]
 LOOP = 120  # frames
@@ -80,7 +80,7 @@ class Wire:
         frames = []
         with contextlib.suppress(BlockingIOError):
             while True:
-                frame, beside, *_ = self.far_end.recvmsg(LONGEST, 64, socket.MSG_DONTWAIT)
+                frame, beside, *_ = self.far_end.recvmsg(MAX_FRAME, 64, socket.MSG_DONTWAIT)
                 frames.append(with_tag(frame, beside))
         return frames
 

@@ -45,7 +45,7 @@ LAB_YML = {
                 "ruleset": name,
                 "metric": "survival",
                 "victim_class": "flood",
-                "offered": 0.05,
+                "total_load": 0.05,
                 "trials": {"count": 3, "seconds": 0.5, "settle": 0.1},
             }
             for name in ("limited", "meter", "hashlimit", "police")
@@ -56,7 +56,7 @@ LAB_YML = {
             "ruleset": "ingress",
             "metric": "survival",
             "victim_class": "flood",
-            "offered": 0.05,
+            "total_load": 0.05,
             "trials": {"count": 3, "seconds": 0.1},
         },
         {"id": "throughput", "title": "Throughput", "ruleset": "plain", "metric": "throughput"},

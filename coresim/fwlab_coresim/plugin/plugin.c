@@ -27,7 +27,7 @@
 #define PAGE_MASK ((1ull << SMALL_PAGE) - 1)
 #define LINE_MASK ((1ull << LINE) - 1)
 /* A block is short: QEMU ends it at a branch, and at the end of the second page at the latest. */
-#define MOST_LINES (2 << (SMALL_PAGE - LINE))
+#define MAX_LINES (2 << (SMALL_PAGE - LINE))
 
 EXPORTED int qemu_plugin_version = API_VERSION;
 
@@ -148,7 +148,7 @@ static unsigned add_lines(struct line *lines, unsigned count, struct qemu_plugin
 	uint64_t first = qemu_plugin_insn_vaddr(insn), end = first + qemu_plugin_insn_size(insn);
 	uint64_t host = (uintptr_t)qemu_plugin_insn_haddr(insn);
 
-	for (uint64_t at = first & ~LINE_MASK; at < end && count < MOST_LINES; at += 1 << LINE) {
+	for (uint64_t at = first & ~LINE_MASK; at < end && count < MAX_LINES; at += 1 << LINE) {
 		if (count && lines[count - 1].address == at)
 			continue;
 		/* Of an instruction that crosses into another page only the first page's place is known. */
@@ -162,7 +162,7 @@ static unsigned add_lines(struct line *lines, unsigned count, struct qemu_plugin
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t count = qemu_plugin_tb_n_insns(tb);
-	struct line lines[MOST_LINES];
+	struct line lines[MAX_LINES];
 	struct block draft = { .instructions = count }, *block;
 	bool writes_top = false;
 

@@ -17,7 +17,7 @@ int predictor_make(struct predictor *predictor, uint64_t counters, unsigned outc
 {
 	memset(predictor, 0, sizeof(*predictor));
 	if (!power_of_two(counters) || !power_of_two(targets) || outcomes > 63 || target_history > 64 / PATH_BITS ||
-	    !returns || returns > MOST_RETURNS)
+	    !returns || returns > MAX_RETURNS)
 		return -1;
 	predictor->counters = malloc(counters);
 	predictor->targets = calloc(targets, sizeof(*predictor->targets));

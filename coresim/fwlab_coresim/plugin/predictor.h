@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MOST_RETURNS 64
+#define MAX_RETURNS 64
 
 /* Directions: two-bit counters, chosen by the branch's address and the last outcomes of all conditional branches
  * (gshare). Indirect targets: a table of the last target, chosen by the branch's address and, if target_history is not
@@ -23,7 +23,7 @@ struct predictor {
 	unsigned target_history; /* targets that choose the entry: 0, or up to 8 */
 	uint64_t path;
 
-	uint64_t returns[MOST_RETURNS];
+	uint64_t returns[MAX_RETURNS];
 	unsigned returns_size, returns_top, returns_held;
 };
 

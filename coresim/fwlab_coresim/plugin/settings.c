@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NUMBERS 3
+#define MAX_NUMBERS 3
 
 /* "32768:8:4" as numbers. Returns how many there are, or -1. */
 static int numbers_in(const char *text, uint64_t *numbers)
@@ -13,7 +13,7 @@ static int numbers_in(const char *text, uint64_t *numbers)
 	char *end;
 
 	for (;;) {
-		if (count == MOST_NUMBERS || *text < '0' || *text > '9')
+		if (count == MAX_NUMBERS || *text < '0' || *text > '9')
 			return -1;
 		numbers[count++] = strtoull(text, &end, 10);
 		if (!*end)
@@ -29,7 +29,7 @@ int settings_word(struct parameters *p, const char *word)
 	const struct {
 		const char *key;
 		uint64_t *large; /* the first number, if it may be large */
-		unsigned *rest[MOST_NUMBERS];
+		unsigned *rest[MAX_NUMBERS];
 	} known[] = {
 		{ "l1i", &p->l1i_size, { NULL, &p->l1i_ways } },
 		{ "l1d", &p->l1d_size, { NULL, &p->l1d_ways, &p->l1_latency } },
@@ -54,7 +54,7 @@ int settings_word(struct parameters *p, const char *word)
 			 { "stlb_large", &p->stlb_large },
 			 { "retpolines_predicted", &p->retpolines_predicted } };
 	const char *value = strchr(word, '=');
-	uint64_t numbers[MOST_NUMBERS];
+	uint64_t numbers[MAX_NUMBERS];
 	int count = value ? numbers_in(value + 1, numbers) : -1;
 	size_t length = value ? (size_t)(value - word) : 0;
 
@@ -69,7 +69,7 @@ int settings_word(struct parameters *p, const char *word)
 	for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		if (strlen(known[i].key) != length || strncmp(known[i].key, word, length))
 			continue;
-		for (int n = 0; n < MOST_NUMBERS; n++) {
+		for (int n = 0; n < MAX_NUMBERS; n++) {
 			bool first = n == 0 && known[i].large;
 
 			if ((n < count) != (first || known[i].rest[n]))

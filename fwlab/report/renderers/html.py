@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fwlab.judge.clocks import clock_of
@@ -25,6 +25,7 @@ from fwlab.report.report_rows import Row, fidelity
 
 #: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
 MIN_SHOWN = 0.005
+EXERCISE = Path(__file__).with_name("exercise.html.j2")
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 STYLE = Path(__file__).with_name("page.css")
 
@@ -66,10 +67,17 @@ def page(model: ReportModel) -> str:
 RENDERER = Renderer("html", "report.html", page)
 
 
+def of_exercise(row: Row, model: ReportModel) -> str:
+    """The part of the page that is about one exercise."""
+    module = template(EXERCISE).module
+    return str(module.of_exercise(row, _drawn(row, model), formatting))  # type: ignore[attr-defined]
+
+
 @cache
 def template(path: Path) -> Template:
     """A compiled page. Kept, because a grading writes its report again and again."""
     environment = Environment(
+        loader=FileSystemLoader(path.parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -182,7 +182,7 @@ def test_marks_run_and_are_what_the_model_looks_for() -> None:
 
 
 class Scripted(LinuxDut):
-    """A DUT whose agent answers as it is told."""
+    """A DUT whose agent gives prepared answers."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(SimpleNamespace(), ["eth0"])  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ def test_a_model_that_does_not_compile_says_so(tmp_path: Path, monkeypatch: pyte
 
 
 def test_an_unknown_core_is_refused_before_anything_starts() -> None:
-    from fwlab.cli.options import run_context
+    from fwlab.measure.context import run_context
 
     with pytest.raises(BadInput, match="no core is called pentium; there are: opteron, xeon"):
         run_context("lab03-ipset", "virtual", core="pentium")

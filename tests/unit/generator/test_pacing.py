@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pacing without a machine: what QEMU is told, what the player sends, what is read back from the recorders."""
+"""Pacing without a machine: what QEMU is sent, what the player plays, what is read back from the recorders."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class TestWires:
 
 
 class FakeMonitor:
-    """Remembers what it is told, and refuses to add anything so many times."""
+    """Records its commands, and refuses to add anything this many times."""
 
     def __init__(self, refusals: int = 0, header: bytes = b"") -> None:
         """header: what a recorder writes at first"""

@@ -73,7 +73,7 @@ def test_folders_and_archives_in_one_class(folder: Path, submissions: Submission
 
 
 def test_odd_entries_cost_their_own_student_at_most(folder: Path, submissions: Submissions, read: Read) -> None:
-    """All of them are told in one message; nobody else is affected."""
+    """One message names all of them; other students are not affected."""
     for name in ("ok", "11+12", "Ada Example", "O'Neil", "reference", "bob", "Zoë", "__MACOSX"):
         put(folder / name)
     for name in ("Thumbs.db", "notes.pdf", ".DS_Store", "bob.zip", "cid.7z", "html.zip"):
@@ -126,7 +126,7 @@ def test_odd_entries_cost_their_own_student_at_most(folder: Path, submissions: S
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_what_lies_in_place_of_an_exercise_is_told(folder: Path, read: Read, file: str, why: str, packed: bool) -> None:
+def test_a_file_in_place_of_an_exercise_is_named(folder: Path, read: Read, file: str, why: str, packed: bool) -> None:
     make_zip(folder / "ada.zip", {file: RULES}) if packed else put(folder / "ada", {file: RULES})
     assert read() == {"ada": f"nothing handed in: there is no ada/ex1-block{why}"}
 

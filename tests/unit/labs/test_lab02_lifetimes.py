@@ -17,7 +17,7 @@ from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 LAB = lab_named("lab02-conntrack")
 EXERCISE = next(one for one in LAB.exercises if one.id == "ex6-lifetimes")
-#: The DUT takes so many packets at a time.
+#: Packets that the DUT takes at a time.
 BATCH = 64
 #: What the page says of pauses (s), and what the kernel has for entries of closed connections and of UDP (s).
 LATE, SILENT, IDLE = 2, 3, 5

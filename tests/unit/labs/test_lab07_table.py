@@ -14,7 +14,7 @@ from fwlab.traffic.expand import expand
 from tests.checkout import PROJECT, lab_named
 
 LAB = lab_named("lab07-stateless")
-#: The DUT looks up so many packets before it enters any of them.
+#: Packets that the DUT looks up before it enters any of them.
 BATCH = 64
 SYN, ACK, FIN = 0x02, 0x10, 0x01
 HANDSHAKE = (SYN, SYN | ACK, ACK)
@@ -37,7 +37,7 @@ def frames(traffic: str, limit: int = 12_000) -> list[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("traffic", ["flood", "botnet", "established"])
 def test_newcomers_come_first_and_once(traffic: str) -> None:
-    """`passed` plays so many packets: all of them are newcomers' (or members'), and no two of one connection."""
+    """`passed` plays this many packets: all of them are newcomers' (or members'), and no two of one connection."""
     first = frames(traffic, FIRST_PACKETS)
     assert len({client for client, _flags, _name in first}) == FIRST_PACKETS
     assert {flags for _client, flags, _name in first} <= {0, SYN}

@@ -28,7 +28,7 @@ from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
 TEMPLATE = "_template"
 #: A long list takes seconds to render. A shorter one is enough here.
-LONGEST = 3000
+MAX_LENGTH = 3000
 
 
 def labs() -> list[Lab]:
@@ -45,7 +45,7 @@ each_exercise = pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
 
 def shortened(exercise: Exercise) -> dict:
     whole = {name: value for name, value in exercise.parameters.items() if isinstance(value, int)}
-    return {**exercise.parameters, **{name: min(value, LONGEST) for name, value in whole.items()}}
+    return {**exercise.parameters, **{name: min(value, MAX_LENGTH) for name, value in whole.items()}}
 
 
 def texts(lab: Lab, exercise: Exercise, folder: Path) -> list[tuple[str, str]]:

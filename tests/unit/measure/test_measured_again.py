@@ -154,7 +154,7 @@ def test_what_is_in_doubt_is_measured_once_more(
         assert judged(result)[0] is Outcome.INCONCLUSIVE
 
 
-def test_the_reason_is_told() -> None:
+def test_the_reason_is_logged() -> None:
     told: list[str] = []
     session, _ = a_session(APART, GOOD, told=told)
     session.measure_cases([TASK])

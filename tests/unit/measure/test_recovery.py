@@ -62,7 +62,7 @@ def test_a_dut_that_is_not_open_is_saved_before_it_is_opened() -> None:
     assert recovery.restore()
 
 
-def test_a_state_that_is_not_the_start_state_is_told() -> None:
+def test_a_state_that_is_not_the_start_state_is_logged() -> None:
     machines = Machines(left=("sysctl net.ipv4.ip_forward is 0",))
     machines.recovery().prepare()
     assert machines.told == [

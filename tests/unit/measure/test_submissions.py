@@ -82,8 +82,8 @@ BESIDE = {
 
 
 @pytest.mark.parametrize(("name", "why"), BESIDE.items())
-def test_what_no_tool_loads_is_told(folder: Path, setting: SimpleNamespace, name: str, why: str) -> None:
-    """With a ruleset beside it, it is told; alone, it fails the exercise."""
+def test_what_no_tool_loads_is_named(folder: Path, setting: SimpleNamespace, name: str, why: str) -> None:
+    """With a ruleset, a remark names it; alone, it fails the exercise."""
     (folder / name).write_text("echo\n")
     (exercise,) = setting.lab.exercises
     with pytest.raises(BadInput) as refused:

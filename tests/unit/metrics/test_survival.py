@@ -20,7 +20,7 @@ from fwlab.model.results import Measured
 from fwlab.model.trial import PacedPlay, PacedTrial, Trial
 from tests.fakes.factories import a_lab, measured, testbed
 
-#: One packet in so many belongs to the victim class. The rest is attack.
+#: One packet in this many belongs to the victim class. The rest is attack.
 ONE_IN = 10
 #: Packets that the baseline forwards per busy second, on the DUT's own clock and on the reference CPU.
 UNIT, SHOWN = 30_000, 120_000
@@ -92,7 +92,7 @@ class World:
         return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
 
 
-FIELDS = {"traffic": "beside", "victim_class": "legitimate", "offered": 2.0, "baseline": "raw-drop"}
+FIELDS = {"traffic": "beside", "victim_class": "legitimate", "total_load": 2.0, "baseline": "raw-drop"}
 TASK = MeasurementSpec("alive", "Alive", "drop", [], ["survival"], **FIELDS)
 
 
@@ -210,7 +210,7 @@ def test_in_the_duts_own_time_the_multiple_is_played_until_enough_of_the_class_c
         return PacedPlay(load=load.pps, tick_s=0.001, **counts, trials=[trial], problems=["late"])
 
     monkeypatch.setattr(survival, "play_paced", play)
-    session, task = MeasuringSession(World().nodes()), dataclasses.replace(TASK, offered=offered)
+    session, task = MeasuringSession(World().nodes()), dataclasses.replace(TASK, total_load=offered)
     assert "capacity of raw-drop" in survival.survive_paced(session, task, found()).problems[0]
     session.keep(BASE)
     result = survival.survive_paced(session, task, found())

@@ -204,7 +204,10 @@ class Paced(Lab):
         share = min(1.0, self.capacity / load.pps)
         self.busy = min(1.0, load.pps / self.capacity)
         self.processed = round(share * load.pps * trial_s)
-        left = {name: 0 if name == self.blocked else int(share * count) for name, count in offered.items()}
+        in_the_ring = 30 if load.tail_s and share == 1 else 0  # of each class, at the end of a trial
+        left = {
+            name: 0 if name == self.blocked else int(share * count) - in_the_ring for name, count in offered.items()
+        }
         for name, count in left.items():
             self.arrived[name] = self.arrived.get(name, 0) + count
             self.counts["eth2.tx_packets"] += count

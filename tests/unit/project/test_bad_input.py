@@ -9,10 +9,10 @@ import pytest
 from fwlab.checkout.project import Project, load_topology
 from fwlab.checkout.raw_results import write_document
 from fwlab.cli import hold, main, perf_profile
-from fwlab.cli.tries import read_predictions
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files
+from fwlab.student.predictions import read_predictions
 from tests.fakes import factories, student_checkout
 from tests.fakes.student_checkout import LAB, Door
 

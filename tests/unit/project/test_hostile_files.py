@@ -17,13 +17,13 @@ import yaml
 
 from fwlab.checkout.project import Project, display_path
 from fwlab.checkout.yaml_files import read_yaml_file
-from fwlab.cli.tries import predictions_in
 from fwlab.measure.labs import lab_in
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.report.model import build_model
 from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.rulesets.files import ruleset_file, student_ruleset
+from fwlab.student.predictions import predictions_in
 from tests import DATA
 from tests.fakes import factories
 

@@ -24,8 +24,8 @@ CONFIG = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
 HOOKS = {hook["id"]: hook for repository in CONFIG["repos"] for hook in repository["hooks"]}
 #: Folders of generated files.
 GENERATED = {".git", ".venv", ".vagrant", ".fwlab", "build", "site", "reports", "__pycache__"}
-#: Hooks for file types of which the project has at least so many files.
-FEWEST = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "clang-format": 15, "packer-fmt": 4}
+#: Hooks for file types of which the project has at least this many files.
+MIN_FILES = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "clang-format": 15, "packer-fmt": 4}
 
 
 @cache
@@ -53,7 +53,7 @@ def test_linter_finds_nothing(name: str) -> None:
         program(name.partition("-")[0])
     if hook.get("pass_filenames", True):
         files = files_of(hook)
-        assert len(files) >= FEWEST[name]
+        assert len(files) >= MIN_FILES[name]
         command += map(str, files)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

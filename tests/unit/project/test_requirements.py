@@ -53,13 +53,14 @@ def test_imports_are_declared() -> None:
     foreign = {name: where for name, where in imported().items() if name in brings}
     assert {"zmq", "pydantic", "matplotlib"} <= set(foreign)
     of = {name: {normal(dist) for dist in brings[name]} for name in foreign if name != "fwlab"}
-    assert {name: foreign[name] for name, dists in of.items() if not dists & DECLARED} == {}
-    assert DECLARED - set().union(*of.values()) == set(), "nothing else is installed to run labs"
+    assert {name: foreign[name] for name, dists in of.items() if not dists & (DECLARED | EXTRA["web"])} == {}
+    assert (DECLARED | EXTRA["web"]) - set().union(*of.values()) == set(), "nothing else is installed to run labs"
 
 
 def test_declared_packages_are_locked() -> None:
-    assert (DECLARED | EXTRA["setup"] | EXTRA["dev"]) - set(LOCKED) == set()
-    assert (DECLARED | EXTRA["setup"]) - set(RUN) == set()
+    run = DECLARED | EXTRA["setup"] | EXTRA["web"]
+    assert (run | EXTRA["dev"]) - set(LOCKED) == set()
+    assert run - set(RUN) == set()
 
 
 def test_what_runs_labs_has_no_linter_and_the_same_versions() -> None:

@@ -102,7 +102,7 @@ def test_an_exercise_about_survival_needs_the_baseline(lab: Lab) -> None:
     exercise = lab.exercises[0]
     assert base_cases(lab, [exercise]) == []
     check = Check.model_validate({"metric": "survival", "class": "others", "between": [0.9, 1], **TEXTS})
-    about_survival = exercise.model_copy(update={"checks": [check], "offered": 2.1})
+    about_survival = exercise.model_copy(update={"checks": [check], "total_load": 2.1})
     assert [case.id for case in base_cases(lab, [about_survival])] == ["raw-drop"]
 
 
@@ -130,7 +130,7 @@ def test_a_sweep_may_vary_something_else_than_the_attack(
 ) -> None:
     found = changed_sweep(lab, **changed)
     cases = found.sweeps[-1].cases()
-    assert [case.offered for case in cases] == offered
+    assert [case.total_load for case in cases] == offered
     run = a_run(
         [measured(lab, "raw-drop", 300_000), survived(found, cases[0].id, 9_000), survived(found, cases[1].id, 900)]
     )

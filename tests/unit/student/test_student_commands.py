@@ -13,9 +13,9 @@ import typer
 
 from fwlab import __version__
 from fwlab.cli.options import number
-from fwlab.cli.tries import read_predictions
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.hints import MAX_LINES, shortened
+from fwlab.student.predictions import read_predictions
 from fwlab.student.progress import read_progress
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring

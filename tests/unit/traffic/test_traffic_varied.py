@@ -32,17 +32,17 @@ TRAFFIC = [
     ("lab07-stateless", "established"),
     ("lab02-conntrack", "known-tcp"),
 ]
-MOST = 160
+MAX_FRAMES = 160
 
 
 @cache
-def store(lab: str, seed: int, first: int | None = MOST) -> TrafficStore:
+def store(lab: str, seed: int, first: int | None = MAX_FRAMES) -> TrafficStore:
     """Tables of the first frames."""
     return TrafficStore(PROJECT, TOPOLOGY, lab_named(lab), seed, first=first)
 
 
 def first_frames(frames: Frames) -> list[bytes]:
-    return [frames[place] for place in range(min(MOST, len(frames)))]
+    return [frames[place] for place in range(min(MAX_FRAMES, len(frames)))]
 
 
 def after(lab: str, traffic: str, seed: int) -> list[bytes]:
@@ -50,7 +50,7 @@ def after(lab: str, traffic: str, seed: int) -> list[bytes]:
 
 
 def packets(lab: str, traffic: str) -> list[Packet]:
-    return [Ether(frame) for frame in store(lab, 1, 10 * MOST).table(traffic).frames]
+    return [Ether(frame) for frame in store(lab, 1, 10 * MAX_FRAMES).table(traffic).frames]
 
 
 def recomputed(frame: bytes) -> bytes:
@@ -76,7 +76,7 @@ def undrawn(frame: bytes) -> bytes:
 @pytest.mark.parametrize(("lab", "traffic"), TRAFFIC)
 def test_only_these_fields_change_by_the_seed_and_checksums_follow(lab: str, traffic: str) -> None:
     streams = store(lab, 3).streams(traffic)
-    old = first_frames(build_table(streams, macs=store(lab, 3)._macs, seed=3, first=MOST).frames)
+    old = first_frames(build_table(streams, macs=store(lab, 3)._macs, seed=3, first=MAX_FRAMES).frames)
     new, other = (after(lab, traffic, seed) for seed in (3, 4))
     assert [undrawn(frame) for frame in new] == [undrawn(frame) for frame in old]
     assert [recomputed(frame) == frame for frame in new] == [recomputed(frame) == frame for frame in old]
@@ -155,9 +155,9 @@ def test_frames_without_ip_stay_as_they_are() -> None:
 )
 def test_trex_draws_the_same_fields(lab: str, traffic: str) -> None:
     streams: list[Any] = [item["stream"] for item in server_streams(store(lab, 1).streams(traffic))]
-    found = [Ether(frame) for frame in expand(streams, limit=MOST, complete=True)]
+    found = [Ether(frame) for frame in expand(streams, limit=MAX_FRAMES, complete=True)]
     headers = [(p[IP].id, p[IP].ttl) if IP in p else (p[IPv6].fl, p[IPv6].hlim) for p in found]
-    assert len({number for number, _ in headers}) > 0.9 * MOST
+    assert len({number for number, _ in headers}) > 0.9 * MAX_FRAMES
     hops = {hop for _, hop in headers}
     assert len(hops) > TTLS / 2
     assert min(hops) >= MIN_TTL

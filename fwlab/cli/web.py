@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab web`: the labs in the browser."""
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fwlab.checkout.project import Project, find_project
+from fwlab.cli.output import plain
+from fwlab.model.errors import CannotMeasure
+
+out = Console()
+PORT = 8080
+
+
+def web_command(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = PORT,
+    address: Annotated[
+        str,
+        typer.Option("--address", help="The IP address to listen at; all others than 127.0.0.1 and ::1 let others in."),
+    ] = "127.0.0.1",
+) -> None:
+    """Show the labs in the browser: pages, exercises, checks and measurements. Ctrl-C ends it."""
+    project = find_project()
+    if find_spec("nicegui") is None:
+        raise CannotMeasure("the page needs NiceGUI, which is not installed", _installs(project))
+    from fwlab.web.server import serve  # a second, which no other command takes
+
+    serve(project, address, port, _say)
+
+
+def _say(address: str) -> None:
+    plain(out, f"open: {address}\nCtrl-C ends it.")
+
+
+def _installs(project: Project) -> str:
+    """The command that installs what is missing."""
+    if (project.root / "requirements.lock").exists():
+        return "provision/host/venv"
+    return "uv tool install 'fwlab-….whl[web]' (or pipx install), with the wheel that you were given"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all pages have in common: the frame, texts, and how an error is shown."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
+
+from fwlab.model.errors import FwlabError
+from fwlab.student.measured import rounded
+from fwlab.web.jobs import Job, Jobs
+
+#: White text on it can be read.
+PRIMARY = "#0b63a5"
+STYLE = Path(__file__).with_name("style.css")
+
+
+def words(tag: str, text: str, classes: str = "") -> TextElement:
+    """A text that is no markup, whatever is in it."""
+    return TextElement(tag=tag, text=text).classes(classes)
+
+
+@contextlib.contextmanager
+def frame(title: str, *trail: tuple[str, str]) -> Iterator[None]:
+    """A page with its heading; `trail`: names and addresses of the pages above it."""
+    ui.page_title(f"{title} · Firewall Performance Lab")
+    ui.add_css(STYLE)
+    ui.colors(primary=PRIMARY)
+    with ui.element("nav").props('aria-label="Pages above"'):
+        for name, address in (("Labs", "/"), *trail):
+            ui.link(name, address)
+    with ui.element("main"):
+        words("h1", title)
+        try:
+            yield
+        except FwlabError as error:
+            trouble(error)
+
+
+def trouble(error: FwlabError) -> None:
+    """Show an error in the page, as a command prints it."""
+    with ui.element("div").classes("trouble").props("role=alert"):
+        words("p", error.message, "lines")
+        if error.hint:
+            words("p", f"next: {error.hint}", "lines")
+
+
+@contextlib.contextmanager
+def attempt() -> Iterator[None]:
+    """An action of the user's: an error is shown for a while, and nothing else happens."""
+    try:
+        yield
+    except FwlabError as error:
+        ui.notify(str(error), type="negative", multi_line=True, timeout=10_000, close_button="OK")
+
+
+def progress_of(job: Job) -> None:
+    """What a command has been doing, and how long it will take."""
+    with ui.element("div").classes("job").props("role=status"):
+        if job.running:
+            left = job.estimate_s - job.seconds
+            time = f"about {rounded(left)} left" if left > 0 else "longer than expected"
+            words("p", f"{job.step} ({job.seconds:.0f} s; {time})")
+            ui.linear_progress(min(0.98, job.seconds / max(job.estimate_s, 1.0)), show_value=False).props(
+                'aria-label="time that has passed"'
+            )
+        elif job.cancelled:
+            words("p", "Cancelled. Everything that it started has been stopped.")
+        for one in job.done:
+            words("p", f"{one.item}: {one.summary}", "" if one.ok else "doubt")
+        if job.lines:
+            with ui.element("details").props("open" if not job.running and job.code not in (0, 1) else ""):
+                words("summary", "what the command said")
+                words("pre", "\n".join(job.lines))
+
+
+def cancel_button(jobs: Jobs) -> None:
+    """Ends what runs."""
+    ui.button("Cancel", on_click=jobs.cancel).props("outline no-caps")

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab web` in Chromium: an exercise from prediction to reason, in small and large windows, by keyboard.
+
+Nothing runs that a file of the student has, and nothing is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from fwlab.student.predictions import read_predictions
+from fwlab.student.progress import read_progress
+from tests import ROOT
+from tests.browser.window import PATIENCE_S, Window
+from tests.fakes import student_checkout as checkouts
+from tests.fakes.student_checkout import EX1, LAB
+
+SMALL, LARGE = (360, 740), (3840, 2160)
+SERVER = """
+import signal
+from pathlib import Path
+from fwlab.checkout.project import Project
+from fwlab.web import server
+from fwlab.web.jobs import Jobs
+from tests.fakes.measuring_command import COMMAND
+signal.signal(signal.SIGTERM, signal.default_int_handler)  # as fwlab.cli.main does
+server.Jobs = lambda folder: Jobs(folder, COMMAND)
+server.serve(Project(Path.cwd()), "127.0.0.1", 0, lambda address: print(address, flush=True))
+"""
+EVIL = '# <img src=x onerror="window.evil = 1"><script>window.evil = 1</script>\n'
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("student")
+    folder = checkouts.make(top)
+    (folder / "README.md").write_text("# The lab\n\nA sentence.\n")
+    (folder / "hints.yml").write_text(f"{EX1}: [Where do you look?, Look there.]\n")
+    return top
+
+
+@pytest.fixture(scope="module")
+def address(checkout: Path) -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        cwd=checkout,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(checkout)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    printed = re.match(r"http://\S+", process.stdout.readline())
+    assert printed is not None
+    yield printed[0].replace("127.0.0.1", "localhost")  # the browser resolves nothing else
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.fixture
+def page(browser: Window, address: str) -> Iterator[Window]:
+    """A window that has shown the token."""
+    browser.look()
+    browser.driver.get(address)
+    browser.wait_for("main h1")
+    assert "token" not in browser.driver.current_url
+    yield browser
+    assert browser.errors() == []
+    here = address.partition("?")[0]
+    assert [url for url in browser.requests_elsewhere() if not url.startswith((here, here.replace("http", "ws")))] == []
+
+
+def show(page: Window, address: str, path: str) -> None:
+    page.driver.get(address.partition("/?")[0] + path)
+    page.wait_for("main h1")
+
+
+def press(page: Window, words: str) -> None:
+    """Press the button, also if the page draws it again just then."""
+
+    def pressed(_: object) -> bool:
+        found = next((one for one in page.shown("button") if one.text.strip() == words), None)
+        if found is not None:
+            found.click()
+        return found is not None
+
+    WebDriverWait(page.driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException]).until(pressed, words)
+
+
+def sees(page: Window, words: str) -> None:
+    WebDriverWait(page.driver, PATIENCE_S).until(lambda _: words in page.all("body")[0].text, words)
+
+
+def test_an_exercise_from_prediction_to_reason(page: Window, address: str, checkout: Path) -> None:
+    page.wait_for(f'a[href="/lab/{LAB}"]')[0].click()
+    page.wait_for(f'a[href="/lab/{LAB}/exercise/{EX1}"]')[0].click()
+    page.wait_for("section input")[0].send_keys("200k", Keys.ENTER)
+    sees(page, "You predict 200.0 kpps")
+    assert read_predictions(checkouts.lab(checkout)) == {EX1: 200_000.0}
+    press(page, "Begin")
+    page.wait_for(".cm-content")[0].click()
+    page.type(Keys.CONTROL, "a", Keys.NULL)
+    page.type(f"{EVIL}*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n")
+    press(page, "Check")
+    sees(page, "Last check: pass")
+    sees(page, "the first measurement gave 250.0 kpps")
+    assert "<b>a warning</b>" in page.run("return document.body.textContent")  # folded away, and no markup
+    assert page.wait_for(".report svg")[0].size["width"] > 300
+    text = (checkout / "labs" / LAB / "work" / EX1 / "rules.iptables").read_text()
+    assert "-s 198.18.20.66 -j DROP" in text
+    assert "onerror" in text
+    page.driver.refresh()
+    sees(page, "onerror")
+    assert page.run("return window.evil") is None
+    page.wait_for("section textarea")[0].send_keys("The rule names the host.")
+    press(page, "Keep")
+    sees(page, "Kept")
+    assert read_progress(checkouts.lab(checkout)).of(EX1).why == "The rule names the host."
+
+
+@pytest.mark.parametrize("path", ["/", f"/lab/{LAB}", f"/lab/{LAB}/exercise/{EX1}", f"/lab/{LAB}/measure"])
+def test_pages_fit_small_and_large_windows_light_and_dark(page: Window, address: str, path: str) -> None:
+    for size, dark in ((SMALL, True), (LARGE, False)):
+        page.look(size=size, dark=dark)
+        show(page, address, path)
+        assert not page.overflows(), size
+        background, text = page.colour("body", "backgroundColor"), page.colour("body", "color")
+        assert max(background) < 80 < min(text) if dark else min(background) > 240 > 80 > max(text)
+
+
+def test_the_keyboard_reaches_what_can_be_done(page: Window, address: str) -> None:
+    show(page, address, f"/lab/{LAB}/exercise/ex2-more")
+    sees(page, "Nothing was checked yet.")
+    reached = page.reached_by_tab(8)
+    assert sum(one.startswith("button") for one in reached) >= 3
+    assert any(one.startswith("input") for one in reached)
+    assert any(one.startswith("a.") or one == "a" for one in reached)
