@@ -129,10 +129,11 @@ def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
 
 
 def _named_addresses(rules: Rules) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    """Single addresses that rules for the machine itself name."""
+    """Single addresses that rules for the machine itself name, in chains that no other packets enter."""
     for where, ways in rules.reached_from().items():
-        for hook, way in ways:
-            ends = {"input": "daddr", "output": "saddr"}.get(hook)
+        hooks = {hook for hook, _ in ways}
+        ends = {"input": "daddr", "output": "saddr"}.get(min(hooks)) if len(hooks) == 1 else None
+        for _, way in ways:
             for match in (*way, *(m for rule in rules.of(rules.chains[where]) for m in rule.matches)):
                 if match.field == ends and not match.negated:
                     yield from (ipaddress.ip_address(low) for low, high in match.spans if low == high)

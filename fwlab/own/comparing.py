@@ -20,8 +20,8 @@ from fwlab.own.walks import Walk
 
 #: Kinds of differences that are reduced, the conversations of each that are tried, and the rounds of reducing.
 MAX_KINDS, TRIED, ROUNDS = 24, 3, 12
-#: Plays of a conversation alone.
-AGAIN = 2
+#: Plays of a conversation alone, and where rules go by chance.
+AGAIN, AGAIN_BY_CHANCE = 2, 8
 STATES = "entries in the connection table"
 
 
@@ -86,7 +86,8 @@ def compare(
     first, second = _each_on_both(old, new, sides, tell)
     pairs = list(zip(first.drawn, first.played, second.played, strict=True))
     found = Comparison(first, second, len(pairs), first.packets, old.kernel)
-    judge = _Judge(old, new, layout, fresh=any(one.remembers for one in rules))
+    again = AGAIN_BY_CHANCE if any(one.by_chance for one in rules) else AGAIN
+    judge = _Judge(old, new, layout, again, fresh=any(one.remembers for one in rules))
     kinds: dict[Any, list[tuple[Drawn, Difference]]] = {}
     for drawn, before, after in pairs:
         difference = first_difference(drawn.steps, before, after, {})
@@ -173,8 +174,8 @@ def _kept_together(step: Step, changed: dict[str, tuple[Any, Any]]) -> bool:
 class _Judge:
     """Plays conversations alone on both sides."""
 
-    def __init__(self, old: Bench, new: Bench, layout: Layout, *, fresh: bool) -> None:
-        self._old, self._new, self._layout, self._fresh = old, new, layout, fresh
+    def __init__(self, old: Bench, new: Bench, layout: Layout, again: int, *, fresh: bool) -> None:
+        self._old, self._new, self._layout, self._again, self._fresh = old, new, layout, again, fresh
 
     def plainest(self, several: list[list[Step]]) -> Difference | None:
         """The plainest form of the first of these that differs again; None if none does."""
@@ -185,7 +186,7 @@ class _Judge:
         return None
 
     def _confirmed(self, steps: list[Step]) -> tuple[Difference | None, dict[int, set[str]]]:
-        runs = [list(bench.play([steps] * AGAIN, fresh=True)) for bench in (self._old, self._new)]
+        runs = [list(bench.play([steps] * self._again, fresh=True)) for bench in (self._old, self._new)]
         ignored: dict[int, set[str]] = {}
         for side in runs:
             for place in range(len(steps)):
@@ -193,7 +194,7 @@ class _Judge:
                 for name in {name for one in outcomes for name in one}:
                     if len({repr(one.get(name)) for one in outcomes}) > 1:
                         ignored.setdefault(place, set()).add(name)
-            if side[0][1] != side[1][1]:
+            if any(states != side[0][1] for _, states in side):
                 ignored[-1] = set()
         return first_difference(steps, runs[0][0], runs[1][0], ignored), ignored
 

@@ -189,10 +189,12 @@ def _together(files: Sequence[RulesetFile]) -> None:
 
 
 #: What nft asks for when it loads: devices of flow tables and of chains at a device, and those named by iif and oif.
-_DEVICES = re.compile(r'\bdevices?\s*=?\s*(\{[^}]*\}|"[^"]+"|[$\w.@-]+)')
+_DEVICES = re.compile(r'\b(?:devices?\s*=?|fwd to)\s*(\{[^}]*\}|"[^"]+"|[$\w.@-]+)')
 _INDEXED = re.compile(r'\b[io]if\s+(?:[!=]=\s*)?(?:vmap\s*)?(\{[^}]*\}|"[^"]+"|[$\w.@-]+)')
 _DEFINED = re.compile(r"^\s*define\s+(\w+)\s*=\s*(\{[^}]*\}|[^\n;]+)", re.MULTILINE)
 _NAME = re.compile(r'"([^"]+)"|(?:^|[\s{,=])([A-Za-z][\w.@-]{0,14})(?=\s*(?:[,}]|$))')
+#: Variables of nft's within variables.
+MAX_NESTED = 4
 _VERDICT = re.compile(r":[^,}]*")
 _NO_DEVICE = frozenset({"lo", "exists", "missing", "oif", "oifname"})
 #: What a flow table asks of hardware, which the bench has none of.
@@ -203,13 +205,19 @@ def devices(files: Iterable[RulesetFile]) -> list[str]:
     """Interfaces that must be there before these files can be loaded."""
     found: dict[str, None] = {}
     for file in files:
-        defined = dict(_DEFINED.findall(file.text)) if file.kind == "nft" else {}
-        for words in (_DEVICES, _INDEXED) if file.kind == "nft" else ():
-            for named in words.findall(re.sub(r"#[^\n]*", "", file.text)):
-                for one in [*re.findall(r"\$(\w+)", named), ""]:
-                    for quoted, bare in _NAME.findall(_VERDICT.sub("", defined.get(one, "") if one else named)):
-                        found[quoted or bare] = None
+        text = _expanded(re.sub(r"#[^\n]*", "", file.text)) if file.kind == "nft" else ""
+        for named in (*_DEVICES.findall(text), *_INDEXED.findall(text)):
+            for quoted, bare in _NAME.findall(_VERDICT.sub("", named)):
+                found[quoted or bare] = None
     return [name for name in found if name not in _NO_DEVICE]
+
+
+def _expanded(text: str) -> str:
+    """The text with the values of its variables, some of which are made of others."""
+    defined = dict(_DEFINED.findall(text))
+    for _ in range(MAX_NESTED if defined else 0):
+        text = re.sub(r"\$(\w+)", lambda found: defined.get(found[1], found[0]), text)
+    return text
 
 
 def without_hardware(text: str) -> str:

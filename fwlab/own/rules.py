@@ -195,6 +195,11 @@ class Rules:
         """Whether a rule treats a packet by what came before it: a limit, a list that rules write, chance."""
         return any(_REMEMBERS.search(rule.text) for rule in self.rules.values())
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether a rule matches, or sends a packet somewhere, by chance."""
+        return any(_CHANCE.search(rule.text) for rule in self.rules.values())
+
     def interfaces(self) -> list[str]:
         """Names of interfaces that the rules name, those of a wildcard with a number."""
         found = dict.fromkeys(
@@ -205,14 +210,17 @@ class Rules:
             for name, _ in match.spans
         )
         found |= dict.fromkeys(self.devices)
-        return [name for name in dict.fromkeys(map(concrete, found)) if name not in ("lo", "")]
+        return [name for name in dict.fromkeys(map(concrete, found)) if name != "lo" and _NAME.fullmatch(name)]
 
 
+#: What the kernel takes for an interface's name.
+_NAME = re.compile(r"(?!\.{1,2}$)[^/:\s]{1,15}")
 _REMEMBERS = re.compile(
     r"\b(limit|hashlimit|recent|connlimit|quota|statistic|numgen|update @|add @|delete @|ct count|rateest|SET)\b"
 )
 #: Elements of several fields that are asked for, of each set.
 MAX_ELEMENTS = 64
+_CHANCE = re.compile(r"--mode random\b|\bnumgen random\b")
 #: Ways to a chain that are followed, and jumps on them.
 MAX_WAYS, MAX_DEPTH = 6, 8
 
@@ -320,6 +328,9 @@ def _nft_rule(key: Key, one: dict[str, Any], text: str, named: Mapping[tuple[str
     either: list[tuple[Match, ...]] = []
     reader = _NftReader(family, key[1], named)
     for statement in one.get("expr", []):
+        if not statement or not isinstance(statement, dict):  # nft has no JSON for it
+            unread.append(str(statement)[:80])
+            continue
         kind, what = next(iter(statement.items()))
         try:
             if kind == "match" and isinstance(what["left"], dict) and "concat" in what["left"]:
@@ -343,7 +354,7 @@ def _nft_rule(key: Key, one: dict[str, Any], text: str, named: Mapping[tuple[str
                 rule = replace(rule, limit=_nft_limit(limits[0]) if limits else rule.limit)
             elif kind == "xt":
                 unread.append("xt")
-        except (Unread, KeyError, TypeError, ValueError, StopIteration) as error:
+        except (Unread, AttributeError, KeyError, TypeError, ValueError, StopIteration) as error:
             unread.append(f"{kind}: {error}" if str(error) else kind)
     return replace(rule, matches=tuple(matches), unread=tuple(unread), targets=_each(targets, either))
 

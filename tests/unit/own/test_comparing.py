@@ -12,7 +12,7 @@ from fwlab.own.borders import DPORT, SPORT, Layout, draw, layout_of
 from fwlab.own.comparing import Comparison, compare, first_difference
 from fwlab.own.packets import SYN, TCP, UDP
 from fwlab.own.reach import reach
-from fwlab.own.rules import Match, Rules
+from fwlab.own.rules import Chain, Match, Rule, Rules
 from fwlab.own.showing import comparison_document, comparison_lines
 from fwlab.own.walks import DELIVERED, DROPPED, FORWARDED, GONE, REJECTED, Walk, walk
 
@@ -206,6 +206,20 @@ def test_more_interfaces_than_can_be_made_are_refused() -> None:
         layout_of([rules_of(*names)])
     layout = layout_of([rules_of(*names[:400])])
     assert layout.host("vif399", 4) == "198.19.144.10"
+
+
+@pytest.mark.parametrize(
+    ("hooks", "own"), [(("input",), ("192.0.2.1",)), (("input", "forward"), ()), (("prerouting", "output"), ())]
+)
+def test_addresses_are_the_machines_where_no_other_packets_come(hooks: tuple, own: tuple) -> None:
+    rules = Rules()
+    for hook in hooks:
+        rules.chains["ip", "t", hook] = Chain("ip", "t", hook, hook)
+        rules.rules["ip", "t", hook, 1] = Rule(("ip", "t", hook, 1), "jump c", targets=(("c", ()),))
+    rules.chains["ip", "t", "c"] = Chain("ip", "t", "c")
+    matches = tuple(Match(end, ((192 << 24 | 2 << 8 | 1,) * 2,)) for end in ("saddr", "daddr"))
+    rules.rules["ip", "t", "c", 2] = Rule(("ip", "t", "c", 2), "accept", matches)
+    assert layout_of([rules]).own == own
 
 
 def test_entries_of_the_connection_table_count_unless_they_differ_by_themselves() -> None:

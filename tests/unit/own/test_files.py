@@ -117,7 +117,8 @@ def test_a_table_that_two_files_fill_is_refused(tmp_path: Path) -> None:
         own_files([tmp_path])
 
 
-DEVICES = """define wan = { eth7, "ppp0" }
+DEVICES = """define first = eth7
+define wan = { $first, "ppp0" }
 table inet f {
 flowtable ft {
 hook ingress priority 0;
@@ -128,6 +129,7 @@ chain c {
 type filter hook ingress device "eth1" priority 0;
 iif { lo, wlan0 } oif != "dmz" accept # iif nothing
 iif vmap { lan : accept, "tun0" : drop }
+fwd to eth9
 iif $wan fib saddr . iif oif missing drop
 iifname "later" oif exists accept
 }
@@ -138,7 +140,7 @@ iifname "later" oif exists accept
 def test_interfaces_that_nft_asks_for_when_it_loads(tmp_path: Path) -> None:
     (tmp_path / "rules").write_text(DEVICES)
     files = own_files([tmp_path / "rules"])
-    wanted = {"br-lan", "eth0.5", "eth1", "wlan0", "dmz", "lan", "tun0", "eth7", "ppp0"}
+    wanted = {"br-lan", "eth0.5", "eth1", "wlan0", "dmz", "lan", "tun0", "eth7", "ppp0", "eth9"}
     assert set(devices(files)) == wanted
     assert "flags offload" not in without_hardware(files[0].text)
     assert without_hardware(files[0].text).count("\n") == DEVICES.count("\n")

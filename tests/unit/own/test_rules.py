@@ -114,6 +114,17 @@ def test_a_condition_that_is_not_understood_is_named() -> None:
     assert any(one.field == "dport" for one in rule.matches)
 
 
+def test_a_statement_that_nft_cannot_print_as_json_is_named() -> None:
+    rule = only(read(listing(["map stmt", match(payload("tcp", "dport"), 22)])))
+    assert rule.unread == ("map stmt",)
+    assert any(one.field == "dport" for one in rule.matches)
+
+
+def test_names_that_no_interface_can_have_are_left_out() -> None:
+    names = {"set": ["/never/", "a-name-that-is-too-long", "lan", "lo"]}
+    assert read(listing([match({"meta": {"key": "iifname"}}, names)])).interfaces() == ["lan"]
+
+
 def test_counter_limit_and_text() -> None:
     limit = {"limit": {"rate": 10, "burst": 7, "per": "minute"}}
     texts = "table inet f { # handle 1\n\tchain c { # handle 1\n\t\ttype filter hook forward priority 0;\n"

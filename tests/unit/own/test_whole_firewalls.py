@@ -128,3 +128,20 @@ def test_what_was_planted_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", FOUND)
 def test_the_same_rules_do_not_differ(name: str) -> None:
     assert not compared(FOUND[name].old, FOUND[name].old).differences
+
+
+CHANCE = """*nat
+:PREROUTING ACCEPT [0:0]
+:one - [0:0]
+-A PREROUTING -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j one
+-A one -p tcp -m statistic --mode random --probability 0.3 -j DNAT --to-destination 10.0.0.1
+-A one -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.0.0.2
+-A one -p tcp -j DNAT --to-destination 10.0.0.3
+COMMIT
+"""
+
+
+def test_what_rules_do_by_chance_is_no_difference() -> None:
+    rules = Rules(IPTABLES, CHANCE)
+    for seed in (1, 2, 3):
+        assert not compared(rules, rules, seed).differences
