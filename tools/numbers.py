@@ -259,6 +259,12 @@ class Numbers:
         run = self._result(result)
         return self._figure(run, next(one for one in run.cases if one.id == case)).median / 1e3
 
+    def median_in(self, result: str, case: str) -> float:
+        """The figure of a case in results/LAB/RESULT, in the unit of the metric that it was measured for."""
+        run = self._result(result)
+        measured = next(one for one in run.cases if one.id == case)
+        return self._figure(run, measured, measured.metric).median
+
     def percent_off(self, result: str, nic: str) -> float:
         """By how many per cent capacities over this NIC in results/LAB/RESULT differ from the published, at most."""
         run = self._result(result)

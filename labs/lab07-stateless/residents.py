@@ -43,6 +43,7 @@ FIRST = int(IPv4Address("198.18.64.1"))
 KINDS = {
     "unanswered": [(True, "udp")],
     "answered": [(True, "udp"), (False, "udp")],
+    "icmp": [(True, "echo")],
     "half-open": [(True, "S")],
     "picked-up": [(True, "A")],
     "established": [(True, "S"), (False, "SA"), (True, "A")],
@@ -162,10 +163,10 @@ def burst(name, from_client, what, size, values, packets, begin, pps=PPS):
 
 def resident(name, from_client, what, size, hosts, ports, begin, turns):
     """One packet of each connection of the residents, in bursts; other packets of the same connections lie between."""
-    program = [
-        STLVmFlowVar(name="client", value_list=hosts, size=4, op="inc", next_var="port", split_to_cores=False),
-        STLVmFlowVar(name="port", value_list=ports, size=2, op="inc", split_to_cores=False),
-    ]
+    client, port = {"name": "client", "value_list": hosts, "size": 4}, {"name": "port", "value_list": ports, "size": 2}
+    # An echo request has no port: its identifier stays as it is, and the hosts differ.
+    chained = [client] if what == "echo" else [client | {"next_var": "port"}, port]
+    program = [STLVmFlowVar(**fields, op="inc", split_to_cores=False) for fields in chained]
     # A burst takes half of its time, so that bursts keep their order.
     gap, bursts = (turns - 0.5) * TOGETHER / PPS * 1e6, len(hosts) * len(ports) // TOGETHER
     mode = STLTXMultiBurst(pps=2 * PPS, pkts_per_burst=TOGETHER, ibg=gap, count=bursts)
