@@ -184,7 +184,7 @@ def check_command(
 
 
 def _told(verbose: bool, events: bool) -> contextlib.AbstractContextManager[EventSink]:
-    """Who is told what happens: the terminal, or a program that reads standard output."""
+    """Where events go: to the terminal, or as JSON to a program that reads standard output."""
     return contextlib.nullcontext(json_lines(sys.stdout)) if events else listener(err, verbose=verbose)
 
 

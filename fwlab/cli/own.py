@@ -92,8 +92,8 @@ def price_command(
     if html is not None:
         check_writable(html.parent)
     with (
-        _telling(verbose) as (listen, tell),
-        _kernel(False, testbed, keep, machines, listen) as kernel,
+        _notifying(verbose) as (emit, notify),
+        _kernel(False, testbed, keep, machines, emit) as kernel,
     ):
         per_instruction = _fixed(kernel)
         with opened(kernel.start, named(files)) as bench, opened(kernel.start, "no rules") as bare:
@@ -103,19 +103,21 @@ def price_command(
             for one in (bench, bare):
                 one.prepare(layout)
             more = capture([known], layout) if capture else None
-            reached = reach(bench, known, layout, None, tell, more, only_captured=pcap_only)
-            prices = price(bench, bare, known, classes(reached), per_instruction, tell)
+            reached = reach(bench, known, layout, None, notify, more, only_captured=pcap_only)
+            prices = price(bench, bare, known, classes(reached), per_instruction, notify)
             if more:
                 counted = more.by_decider(reached.drawn, reached.played)
                 prices = [replace(one, weight=counted[one.of.decider]) for one in prices]
-            division = divide(bench, known, prices, per_instruction, tell)
+            division = divide(bench, known, prices, per_instruction, notify)
             most = next(iter(heaviest(prices)), None)
-            stacks = sampled(bench, bare, most, tell) if html is not None and most is not None else {}
+            stacks = sampled(bench, bare, most, notify) if html is not None and most is not None else {}
             made = (
-                forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, tell) if other_forms else []
+                forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, notify)
+                if other_forms
+                else []
             )
         tried = (
-            changes(kernel.start, files, bench.listed, address or (), seed, per_instruction, tell)
+            changes(kernel.start, files, bench.listed, address or (), seed, per_instruction, notify)
             if try_changes
             else None
         )
@@ -160,13 +162,14 @@ def compare_command(
 ) -> None:
     """Say whether two rulesets do the same with packets drawn from both, and which is dearer; show where they differ.
 
-    Exit 0: no difference was found, and NEW is not dearer than --at-most; 1: it is not so; 3: it could not be tried.
+    Exit 0: no difference was found, and NEW is not dearer than --at-most; 1: a difference was found, or NEW is dearer;
+    3: it could not be tried.
     """
     files, most = (own_files([old]), own_files([new])), number(at_most)
     capture = _capture(pcap, pcap_only, route)
     with (
-        _telling(verbose) as (listen, tell),
-        _kernel(here, testbed, keep, machines, listen) as kernel,
+        _notifying(verbose) as (emit, notify),
+        _kernel(here, testbed, keep, machines, emit) as kernel,
         opened(kernel.start, f"OLD {old.name}") as before,
         opened(kernel.start, f"NEW {new.name}") as after,
     ):
@@ -174,8 +177,8 @@ def compare_command(
         rules = loaded(before, files[0]), loaded(after, files[1])
         layout = layout_of(rules, address or ())
         more = capture(rules, layout) if capture else None
-        found = compare(before, after, rules, layout, seed, tell, more, only_captured=pcap_only)
-        pairs = side_by_side(before, after, found.old, per_instruction, tell) if per_instruction else []
+        found = compare(before, after, rules, layout, seed, notify, more, only_captured=pcap_only)
+        pairs = side_by_side(before, after, found.old, per_instruction, notify) if per_instruction else []
         if more:
             counted = more.by_decider(found.old.drawn, found.old.played)
             pairs = [replace(one, weight=counted[one.of.decider]) for one in pairs]
@@ -207,14 +210,14 @@ def _taken(layout: Layout, capture: Capture | None) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _telling(verbose: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
-    """Who is told of events, and of steps by their words."""
-    with listener(Console(stderr=True), verbose=verbose) as tell:
-        yield tell, lambda step: tell(StepStarted(step))
+def _notifying(verbose: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
+    """Where events go, and a function that reports a step by its words."""
+    with listener(Console(stderr=True), verbose=verbose) as emit:
+        yield emit, lambda step: emit(StepStarted(step))
 
 
 @contextlib.contextmanager
-def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: EventSink) -> Iterator[Kernel]:
+def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, emit: EventSink) -> Iterator[Kernel]:
     """The kernel that is asked."""
     if here:
         yield Kernel(bench_client.here, None)
@@ -222,7 +225,7 @@ def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, tell: Ev
     context = run_context(LAB, testbed, keep=keep, machines=machines)
     if context.topology.nodes["dut"].system != "linux":
         raise BadInput("rules are tried on a DUT that runs Linux", "unset FWLAB_DUT")
-    with open_session(context, tell) as session:
+    with open_session(context, emit) as session:
         yield Kernel(bench_client.on(Ssh(session.ssh_config, "dut")), session.run.testbed.ns_per_instruction)
 
 

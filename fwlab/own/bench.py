@@ -92,7 +92,7 @@ SETTINGS = {
 
 
 class Failed(Exception):
-    """What the caller has to be told."""
+    """The bench cannot answer; the message goes to the caller."""
 
 
 def call(*argv: str, text: str | None = None) -> str:
@@ -197,7 +197,7 @@ class Table:
                 lines = file.read().splitlines()
         except OSError:
             return []
-        # Membership of groups is told in the machine's own time.
+        # The machine reports group membership whenever it likes.
         return sorted(self._plain(line) for line in lines if line.split()[3] != str(IGMP))
 
     @staticmethod

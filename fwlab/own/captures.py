@@ -68,7 +68,7 @@ class Routes:
 
 
 def routes(several: Sequence[Rules], layout: Layout, given: Sequence[str]) -> Routes:
-    """Routes that are given (PREFIX=INTERFACE), and those that rules tell which name an interface and a network."""
+    """Routes that are given (PREFIX=INTERFACE), and those of rules that name an interface and a network."""
     found = dict(_given(one, layout) for one in given)
     for network, name in _named(several):
         if name in layout.interfaces:

@@ -48,7 +48,7 @@ def changes(
     own: Sequence[str],
     seed: int,
     ns_per_instruction: float,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> list[Change]:
     """Every change that these rules allow, made and tried; what helps most first.
 
@@ -56,7 +56,7 @@ def changes(
     """
     tried = []
     for title, made, form in made_of(files, listed):
-        tell(f"trying a change: {title}")
+        notify(f"trying a change: {title}")
         with opened(start, "as given") as old, opened(start, title) as new:
             before = old.load(files)
             try:
@@ -64,8 +64,8 @@ def changes(
             except (CannotMeasure, Refused) as error:
                 tried.append(Change(title, made, reason=short(error.message.removeprefix(f"{title}: "))))
                 continue
-            found = compare(old, new, (before, after), layout_of((before, after), own), seed, tell)
-            pairs = [] if found.differences else side_by_side(old, new, found.old, ns_per_instruction, tell)
+            found = compare(old, new, (before, after), layout_of((before, after), own), seed, notify)
+            pairs = [] if found.differences else side_by_side(old, new, found.old, ns_per_instruction, notify)
             tried.append(Change(title, made, found, dearer(pairs)))
     return sorted(tried, key=lambda one: (one.more is None, one.more or 0))
 

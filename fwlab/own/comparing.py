@@ -68,7 +68,7 @@ def compare(
     rules: tuple[Rules, Rules],
     layout: Layout,
     seed: int,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     capture: Capture | None = None,
     *,
     only_captured: bool = False,
@@ -80,10 +80,10 @@ def compare(
     old.prepare(layout)
     new.prepare(layout)
     sides = [
-        reach(bench, one, layout, seed, tell, capture, only_captured=only_captured)
+        reach(bench, one, layout, seed, notify, capture, only_captured=only_captured)
         for bench, one in zip((old, new), rules, strict=True)
     ]
-    first, second = _each_on_both(old, new, sides, tell)
+    first, second = _each_on_both(old, new, sides, notify)
     pairs = list(zip(first.drawn, first.played, second.played, strict=True))
     found = Comparison(first, second, len(pairs), first.packets, old.kernel)
     again = AGAIN_BY_CHANCE if any(one.by_chance for one in rules) else AGAIN
@@ -96,7 +96,7 @@ def compare(
     found.left_out = max(0, len(kinds) - MAX_KINDS)
     seen = dict[Any, Difference]()
     for number, several in enumerate(list(kinds.values())[:MAX_KINDS], 1):
-        tell(f"reducing difference {number} of {min(len(kinds), MAX_KINDS)}")
+        notify(f"reducing difference {number} of {min(len(kinds), MAX_KINDS)}")
         shrunk = judge.plainest([drawn.steps for drawn, _ in several[:TRIED]])
         if shrunk is None:
             found.unstable += 1
@@ -109,7 +109,9 @@ def compare(
     return found
 
 
-def _each_on_both(old: Bench, new: Bench, sides: list[Reached], tell: Callable[[str], None]) -> tuple[Reached, Reached]:
+def _each_on_both(
+    old: Bench, new: Bench, sides: list[Reached], notify: Callable[[str], None]
+) -> tuple[Reached, Reached]:
     """Both sides with the conversations of both, in the same order."""
     drawn: dict[str, Drawn] = {one.identity: one for side in sides for one in side.drawn}
     whole = together(drawn.values())
@@ -117,7 +119,7 @@ def _each_on_both(old: Bench, new: Bench, sides: list[Reached], tell: Callable[[
     for bench, side in zip((old, new), sides, strict=True):
         known = {one.identity: played for one, played in zip(side.drawn, side.played, strict=True)}
         missing = [one for one in whole if one.identity not in known]
-        tell(f"{bench.name}: playing {len(missing)} conversations of the other's")
+        notify(f"{bench.name}: playing {len(missing)} conversations of the other's")
         known |= dict(zip((one.identity for one in missing), bench.play([one.steps for one in missing]), strict=True))
         both = Reached(side.rules, side.layout, deciders=side.deciders)
         own = {one.identity for one in side.drawn}

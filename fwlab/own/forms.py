@@ -42,7 +42,7 @@ def forms(
     layout: Layout,
     prices: Sequence[Price],
     ns_per_instruction: float,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> list[Form]:
     """The rules in every form that their kinds have.
 
@@ -50,7 +50,7 @@ def forms(
     """
     found = [Form(GIVEN, tuple(one.total for one in prices))]
     for name, tool, made in _made(start, files):
-        tell(f"pricing another form: {name}")
+        notify(f"pricing another form: {name}")
         if isinstance(made, str):
             found.append(Form(name, reason=made))
             continue

@@ -94,10 +94,10 @@ def price(
     rules: Rules,
     found: Sequence[Class],
     ns_per_instruction: float,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> list[Price]:
     """The price of each of these classes. Classes whose packet could not be sent again are left out."""
-    tell(f"{bench.name}: timing one packet of each of {len(found)} classes")
+    notify(f"{bench.name}: timing one packet of each of {len(found)} classes")
     with bench.untraced(), bare.untraced():
         with_rules, without = _times(bench, found), _times(bare, found)
     prices = []
@@ -134,9 +134,9 @@ def heaviest(prices: Sequence[Price]) -> list[Price]:
     return sorted(able, key=lambda one: -one.total * ((one.weight or 0) if counted else 1))
 
 
-def sampled(bench: Bench, bare: Bench, one: Price, tell: Callable[[str], None]) -> dict[str, int]:
+def sampled(bench: Bench, bare: Bench, one: Price, notify: Callable[[str], None]) -> dict[str, int]:
     """Call stacks of the kernel with the packet of this class, and their samples."""
-    tell(f"{bench.name}: sampling the kernel with a packet of the class that takes most")
+    notify(f"{bench.name}: sampling the kernel with a packet of the class that takes most")
     with bench.untraced(), bare.untraced():
         return bench.sample(one.of.timed, RATES)
 
@@ -175,10 +175,10 @@ class Pair:
 
 
 def side_by_side(
-    old: Bench, new: Bench, reached: Reached, ns_per_instruction: float, tell: Callable[[str], None]
+    old: Bench, new: Bench, reached: Reached, ns_per_instruction: float, notify: Callable[[str], None]
 ) -> list[Pair]:
     """The price of each of the old ruleset's classes, under both."""
-    prices = price(old, new, reached.rules, classes(reached), ns_per_instruction, tell)
+    prices = price(old, new, reached.rules, classes(reached), ns_per_instruction, notify)
     return [Pair(one.of, one.total, one.bare, one.weight) for one in prices if one.bare is not None]
 
 

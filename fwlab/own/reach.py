@@ -67,7 +67,7 @@ def reach(
     rules: Rules,
     layout: Layout,
     seed: int | None,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     capture: Capture | None = None,
     *,
     only_captured: bool = False,
@@ -79,12 +79,12 @@ def reach(
     """
     found = Reached(rules, layout)
     if capture is not None:
-        tell(f"{bench.name}: playing {len(capture.drawn)} conversations of the capture")
+        notify(f"{bench.name}: playing {len(capture.drawn)} conversations of the capture")
         _add(bench, found, capture.drawn, set())
     if only_captured:
         return found
     drawn = draw(rules, layout, seed)
-    tell(f"{bench.name}: playing {len(drawn)} conversations for {len(rules.rules)} rules")
+    notify(f"{bench.name}: playing {len(drawn)} conversations for {len(rules.rules)} rules")
     found.add(drawn, list(bench.play([one.steps for one in drawn])))
     known = {one.identity for one in drawn}
     past: dict[Key, tuple[Match, ...]] = {}
@@ -102,12 +102,12 @@ def reach(
                 past[key] = tried
         if not again:
             break
-        tell(f"{bench.name}: {len(again)} more for rules that none of them reached")
+        notify(f"{bench.name}: {len(again)} more for rules that none of them reached")
         _add(bench, found, again.values(), known)
     if seed is not None:
         behind = {key: conditions for key, conditions in past.items() if key in found.hit}
         more = {one.identity: one for one in beyond(rules, layout, behind, seed) if one.identity not in known}
-        tell(f"{bench.name}: {len(more)} at the borders of these")
+        notify(f"{bench.name}: {len(more)} at the borders of these")
         _add(bench, found, more.values(), known)
     return found
 

@@ -78,12 +78,12 @@ class Division:
 
 
 def divide(
-    bench: Bench, rules: Rules, prices: Sequence[Price], ns_per_instruction: float, tell: Callable[[str], None]
+    bench: Bench, rules: Rules, prices: Sequence[Price], ns_per_instruction: float, notify: Callable[[str], None]
 ) -> Division:
     """Divide the classes that take most instructions; without counters the dearest one."""
     counted = any(one.weight for one in prices)
     chosen = list(filter(_divisible, heaviest(prices)))[: CLASSES if counted else 1]
-    tell(f"{bench.name}: dividing the {len(chosen)} classes that take most")
+    notify(f"{bench.name}: dividing the {len(chosen)} classes that take most")
     cutting = _Cutting(bench, ns_per_instruction, [(one, compared(rules, one.of.walk)) for one in chosen], counted)
     with bench.untraced():
         cutting.cut_all()
