@@ -15,7 +15,7 @@ from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Start, opened
 from fwlab.own.borders import layout_of
 from fwlab.own.comparing import Comparison, compare
-from fwlab.own.forms import short
+from fwlab.own.forms import optimizable, short
 from fwlab.own.prices import dearer, side_by_side
 
 #: Rules that follow each other and differ in one address or port, from which on they are made a set.
@@ -107,7 +107,7 @@ def made_of(files: Sequence[RulesetFile], listed: str) -> Iterator[tuple[str, li
         if made != parsed:
             yield title, [*map(_file, tables, made), *others], ""
     if tables[0].kind == "nft":
-        yield OPTIMIZED, list(files), "optimized"
+        yield OPTIMIZED, [optimizable(listed)], "optimized"
         return
     sets: list[str] = []
     made = [_with_sets(lines, file.kind, sets) for lines, file in zip(parsed, tables, strict=True)]

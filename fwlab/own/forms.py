@@ -18,6 +18,7 @@ TRANSLATED = "iptables-restore-translate, nft"
 PLAIN = "the same without the counters that it adds"
 OPTIMIZED = "nft --optimize"
 _COUNTER = re.compile(r" counter(?= |$)", re.MULTILINE)
+_HANDLE, _COUNTED = re.compile(r" # handle \d+$", re.MULTILINE), re.compile(r"\bcounter packets \d+ bytes \d+")
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,20 @@ def _made(start: Start, files: Sequence[RulesetFile]) -> Iterator[tuple[str, str
                 yield TRANSLATED, "", short(error.message.removeprefix(f"{TRANSLATED}: "))
                 return
         yield TRANSLATED, "", nft
-        nft = [
-            RulesetFile(file.name, file.kind, re.sub(r" counter(?= |$)", "", file.text, flags=re.MULTILINE))
-            for file in nft
-        ]
+        nft = [RulesetFile(file.name, file.kind, _COUNTER.sub("", file.text)) for file in nft]
         yield PLAIN, "", nft
-    yield OPTIMIZED, "optimized", nft
+    with opened(start, OPTIMIZED) as bench:
+        try:
+            bench.load(nft)
+        except (CannotMeasure, Refused) as error:
+            yield OPTIMIZED, "", short(error.message.removeprefix(f"{OPTIMIZED}: "))
+            return
+        yield OPTIMIZED, "optimized", [optimizable(bench.listed), *(file for file in files if file.kind == "ipset")]
+
+
+def optimizable(listed: str) -> RulesetFile:
+    """What `nft -a list ruleset` prints, as nft merges it: not in `add rule` lines, and not rules that counted apart."""
+    return RulesetFile("rules.nft", "nft", _COUNTED.sub("counter", _HANDLE.sub("", listed)))
 
 
 def _translated(bench: Bench, file: RulesetFile) -> RulesetFile:

@@ -81,7 +81,8 @@ def test_other_forms_changes_and_the_page(lab: Checkout, tmp_path: Path) -> None
     found = price(lab, tmp_path / "rules", text, "--forms", "--changes", "--html", str(html))
     forms = {one["form"]: one for one in found["forms"]}
     assert not [one for one in forms.values() if one.get("reason") or one.get("other_classes")], forms
-    assert forms["nft --optimize"]["mean"] < 1.01 * forms["as given"]["mean"]
+    # Forty rules of nft become one that looks into a set.
+    assert forms["nft --optimize"]["mean"] < 0.85 * forms["the same without the counters that it adds"]["mean"]
     changes = {one["change"]: one for one in found["changes"]}
     assert changes["runs of rules as sets (ipset)"]["dearer"] < -0.1
     assert not changes["runs of rules as sets (ipset)"]["differences"]
