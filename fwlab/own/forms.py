@@ -95,7 +95,7 @@ def _made(start: Start, files: Sequence[RulesetFile]) -> Iterator[tuple[str, str
 
 
 def optimizable(listed: str) -> RulesetFile:
-    """What `nft -a list ruleset` prints, as nft merges it: not in `add rule` lines, and not rules that counted apart."""
+    """What `nft -a list ruleset` prints, as nft merges it: no `add rule` lines, and no counts, which differ."""
     return RulesetFile("rules.nft", "nft", _COUNTED.sub("counter", _HANDLE.sub("", listed)))
 
 
