@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import check_writable
-from fwlab.checkout.project import display_path
+from fwlab.checkout.project import display_path, find_project
 from fwlab.cli.options import EngineName, Json, Keep, MachinesOf, Trials, Verbose
 from fwlab.generator.selection import AUTO
 from fwlab.judge.verdicts import NEAR_CEILING
@@ -40,7 +40,7 @@ def calibrate(
     """Measure this host's generator and bare DUT, and keep them as the class of this host."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise BadInput(f"{name}: a class has small letters, digits and hyphens", "fwlab calibrate epyc-7003")
-    context = run_context(LAB, "real", keep=keep, machines=machines, engine=engine)
+    context = run_context(find_project(), LAB, "real", keep=keep, machines=machines, engine=engine)
     check_writable(path_of(context.project).parent)
     case = context.lab.cases[context.lab.baseline]
     spec = replace(

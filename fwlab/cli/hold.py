@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.checkout.project import find_project
 from fwlab.cli.options import (
     CaseOrExercise,
     EngineName,
@@ -55,7 +56,9 @@ def hold_command(
     engine: EngineName = AUTO,
 ) -> None:
     """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
+    context = run_context(
+        find_project(), lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True
+    )
     spec = held_spec(context, choose_held(context.lab, name))
     context = with_playable_traffic(context, [spec])
     err = Console(stderr=True)

@@ -121,7 +121,9 @@ def run_command(
     output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB).")] = None,
 ) -> None:
     """Measure cases, judge them and write a report."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, core=core)
+    context = run_context(
+        find_project(), lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, core=core
+    )
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
@@ -129,7 +131,7 @@ def run_command(
     context = with_playable_traffic(context, specs)
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
-    with _told(verbose, events) as emit, open_session(context, emit) as session:
+    with _events_to(verbose, events) as emit, open_session(context, emit) as session:
         session.require(also or [], specs if cases else [])
         with tries.kept(context, session.run):
             session.measure_cases(specs if cases else session.measurable(specs))
@@ -157,7 +159,9 @@ def check_command(
     engine: EngineName = AUTO,
 ) -> None:
     """Measure and judge your rulesets in the lab's work/ folder."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
+    context = run_context(
+        find_project(), lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True
+    )
     exercises = chosen_exercises(context.lab, exercise)
     remarks = tries.before(context, exercises)
     specs = [work_spec(context, e, ensure_started(context, e), trials) for e in exercises]
@@ -168,7 +172,7 @@ def check_command(
     context = with_playable_traffic(context, [*bases, *specs])
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
-    with _told(verbose, events) as emit, open_session(context, emit) as session:
+    with _events_to(verbose, events) as emit, open_session(context, emit) as session:
         session.measure_cases(bases)
         tests = measure_and_test(session, context, specs)
     session.run.predictions = tries.comparable(context, exercises, predictions)
@@ -183,7 +187,7 @@ def check_command(
     _exit_with(model.exercises)
 
 
-def _told(verbose: bool, events: bool) -> contextlib.AbstractContextManager[EventSink]:
+def _events_to(verbose: bool, events: bool) -> contextlib.AbstractContextManager[EventSink]:
     """Where events go: to the terminal, or as JSON to a program that reads standard output."""
     return contextlib.nullcontext(json_lines(sys.stdout)) if events else listener(err, verbose=verbose)
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import check_writable, write_atomically
+from fwlab.checkout.project import find_project
 from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number
 from fwlab.cli.output import plain, print_json
 from fwlab.host.ssh import Ssh
@@ -66,12 +67,8 @@ class Kernel(NamedTuple):
 
 def price_command(
     rules: Annotated[list[Path], typer.Argument(metavar="RULES...", help="Files of one ruleset, or a folder.")],
-    other_forms: Annotated[
-        bool, typer.Option("--forms", help="Price the same rules as other tools load them.")
-    ] = False,
-    try_changes: Annotated[
-        bool, typer.Option("--changes", help="Try changes that may help, and measure them.")
-    ] = False,
+    other_forms: Forms = False,
+    try_changes: Changes = False,
     html: Html = None,
     address: Addresses = None,
     pcap: Pcap = None,
@@ -222,7 +219,7 @@ def _kernel(here: bool, testbed: str, keep: bool, machines: str | None, emit: Ev
     if here:
         yield Kernel(bench_client.here, None)
         return
-    context = run_context(LAB, testbed, keep=keep, machines=machines)
+    context = run_context(find_project(), LAB, testbed, keep=keep, machines=machines)
     if context.topology.nodes["dut"].system != "linux":
         raise BadInput("rules are tried on a DUT that runs Linux", "unset FWLAB_DUT")
     with open_session(context, emit) as session:

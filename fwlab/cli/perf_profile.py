@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fwlab.checkout.atomic_write import check_writable
+from fwlab.checkout.project import find_project
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
@@ -65,7 +66,7 @@ def profile_command(
 
     With --model, also count by function what a core executes and waits for.
     """
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, core=core)
+    context = run_context(find_project(), lab, testbed, keep=keep, seed=seed, machines=machines, core=core)
     project, found = context.project, context.lab
     chosen = choose_held(found, name, "profile")
     own = isinstance(chosen, Exercise)

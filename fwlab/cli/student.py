@@ -263,7 +263,7 @@ err = Console(stderr=True)
 
 def start_command(lab: LabName, exercise: ExerciseName = None) -> None:
     """Copy the start of an exercise (default: of all) into the lab's work/ folder, where you edit it."""
-    context = run_context(lab, "virtual")
+    context = run_context(find_project(), lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
         plain(out, f"{chosen.id}: {ensure_started(context, chosen)}")
 
@@ -400,14 +400,14 @@ def hint_command(
 
 def reset_command(lab: LabName, exercise: ExerciseName = None) -> None:
     """Put an exercise (default: all) back to its start. Your files move to work/kept. Progress stays."""
-    context = run_context(lab, "virtual")
+    context = run_context(find_project(), lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
         _start_over(context, chosen)
 
 
 def goto_command(lab: LabName, exercise: OneExercise) -> None:
     """Begin at an exercise: its folder in work/ becomes its start, and `fwlab status` goes on from there."""
-    context = run_context(lab, "virtual")
+    context = run_context(find_project(), lab, "virtual")
     chosen = chosen_exercises(context.lab, exercise)[0]
     read_progress(context.lab)  # a damaged file is reported before anything is moved
     _start_over(context, chosen)
@@ -430,7 +430,7 @@ def _start_over(context: RunContext, exercise: Exercise) -> None:
 
 def solution_command(lab: LabName, exercise: OneExercise) -> None:
     """Print the lab's own solution and why it passes: once you have passed, or tried often enough."""
-    context = run_context(lab, "virtual")
+    context = run_context(find_project(), lab, "virtual")
     chosen = chosen_exercises(context.lab, exercise)[0]
     hinted = chosen.id in hints_of(context.project, context.lab)
     found = solution(context.lab, chosen, read_progress(context.lab), context.topology, hinted=hinted)

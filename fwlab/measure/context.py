@@ -4,7 +4,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.project import Project
 from fwlab.generator.selection import AUTO
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.generator.traffic_store import TrafficStore
@@ -76,6 +76,7 @@ def same_machines(one: RunContext, other: RunContext) -> bool:
 
 
 def run_context(
+    project: Project,
     lab_id: str,
     testbed: str,
     *,
@@ -90,7 +91,6 @@ def run_context(
 
     Raises CannotMeasure for an engine that is not there.
     """
-    project = find_project()
     lab = load_lab(project, lab_id)
     other_lab = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # to fail at once if it is not there

@@ -37,7 +37,7 @@ EVERY_S = 0.5
 
 def exercise_page(project: Project, lab: str, name: str, jobs: Jobs) -> None:
     """Draw the page. Raises BadInput for an unknown exercise, and for damaged files of the student."""
-    context = run_context(lab, "virtual")
+    context = run_context(project, lab, "virtual")
     _Page(project, context, chosen_exercises(context.lab, name)[0], jobs).draw()
 
 

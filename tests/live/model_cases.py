@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fwlab.checkout.project import find_project
 from fwlab.measure.context import run_context
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.plan import case_specs
@@ -40,7 +41,11 @@ TRIALS = 3
 
 def measured(machines: str, core: str, cases: Sequence[str]) -> dict:
     """A run of these cases in one session; with no core, of those in PLAIN alone."""
-    contexts = [run_context(lab, "virtual", machines=machines, core=core) for lab in CASES if CASES[lab] in cases]
+    contexts = [
+        run_context(find_project(), lab, "virtual", machines=machines, core=core)
+        for lab in CASES
+        if CASES[lab] in cases
+    ]
     with open_session(contexts[0], lambda _event: None) as session:
         for context in contexts:
             for spec in case_specs(context, [CASES[context.lab.id]], TRIALS):

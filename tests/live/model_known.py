@@ -67,7 +67,7 @@ def measure(lab: str, cores: list[str]) -> dict:
     """All programs on all these cores, with the conditions."""
     project = find_project()
     topology = load_topology(project)
-    context = run_context(lab, "virtual")
+    context = run_context(find_project(), lab, "virtual")
     machines = Machines(project, topology, context.lab, context.testbed)
     forwarded = topology.ports.address, topology.ssh_port(context.lab.number, "dut")
     made = program()

@@ -17,6 +17,7 @@ from fwlab_coresim.cores import reference_cores
 from fwlab_coresim.counters import BEGIN, END, CoreCounters, CorePlaces
 from fwlab_coresim.counts import Modelled
 
+from fwlab.checkout.project import find_project
 from fwlab.dut.agent_client import AgentDut
 from fwlab.dut.linux.agent import marks as marks_module
 from fwlab.dut.linux.agent.marks import Marks, marks
@@ -262,4 +263,4 @@ def test_an_unknown_core_is_refused_before_anything_starts() -> None:
     from fwlab.measure.context import run_context
 
     with pytest.raises(BadInput, match="no core is called pentium; there are: opteron, xeon"):
-        run_context("lab03-ipset", "virtual", core="pentium")
+        run_context(find_project(), "lab03-ipset", "virtual", core="pentium")

@@ -193,7 +193,7 @@ def test_it_measures_the_bare_dut_and_the_generator(
 ) -> None:
     seen = on_host.session_of(bare(*[300_000] * 10))
     assert call("epyc", monkeypatch=monkeypatch) == EXIT_PASS
-    assert on_host.asked[0][0] == ("lab01-forwarding", "real")
+    assert on_host.asked[0][0][1:] == ("lab01-forwarding", "real")
     _context, spec = seen
     assert (spec.id, spec.metrics) == ("forward", ["capacity", "generator"])
     assert (spec.trial.count, spec.interleaved) == (10, None)
