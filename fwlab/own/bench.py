@@ -116,13 +116,15 @@ class Trace:
             self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
         self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE)
 
-    def read(self, *, comes_back: bool = False) -> tuple[list[tuple[Any, ...]], int]:
+    def read(self, *, sent: bool = False, comes_back: bool = False) -> tuple[list[tuple[Any, ...]], int]:
         """What the first packet met since the last call, and the mark that it had at the end.
 
+        sent        the machine sends it; otherwise it arrives, and what the machine sends meanwhile is another's
         comes_back  its way goes on where it arrives again, for the kernel as another packet
         """
         found: list[tuple[Any, ...]] = []
         first, mark = None, 0
+        others: set[int] = set()
         while True:
             try:
                 data = self._socket.recv(FRAME)
@@ -136,6 +138,10 @@ class Trace:
                 if kind != TRACE:
                     continue
                 event = Event.of(body)
+                if first is None and not sent and event.met[1:3] == (MARKS, "output"):
+                    others.add(event.packet)
+                if event.packet in others:
+                    continue
                 if comes_back and event.packet != first and event.met[1:3] == (MARKS, HOOKS[0]):
                     first, comes_back = event.packet, False
                 first = event.packet if first is None else first
@@ -446,7 +452,8 @@ class Bench:
         found: list[Any] = []
         for step in steps:
             played = self._step(step, found)
-            met, mark = self._trace.read(comes_back=step.get("iface") == LO)
+            iface = step.get("iface")
+            met, mark = self._trace.read(sent=iface in (SELF, LO), comes_back=iface == LO)
             found.append(played and [ways.setdefault(tuple(met), len(ways)), played[1], mark])
         return [found, self._table.entries()]
 

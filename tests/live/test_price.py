@@ -80,7 +80,7 @@ def test_other_forms_changes_and_the_page(lab: Checkout, tmp_path: Path) -> None
     html = tmp_path / "page.html"
     found = price(lab, tmp_path / "rules", text, "--forms", "--changes", "--html", str(html))
     forms = {one["form"]: one for one in found["forms"]}
-    assert len(forms) == 5, forms
+    assert not [one for one in forms.values() if one.get("reason") or one.get("other_classes")], forms
     # Forty rules of nft become one that looks into a set.
     assert forms["nft --optimize"]["mean"] < 0.85 * forms["the same without the counters that it adds"]["mean"]
     changes = {one["change"]: one for one in found["changes"]}
