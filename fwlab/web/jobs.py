@@ -43,6 +43,8 @@ class Job:
     lab, about  what it measures: the lab, and an exercise or "" for cases
     estimate_s  how long it will take
     step     what is being done
+    item     the case or exercise that is being measured
+    trials   by item and metric, what each valid trial gave
     lines    what it said besides, the last of them
     code     its exit code; None while it runs
     changes  grows with everything that happens, so that a page knows when to draw again
@@ -56,7 +58,9 @@ class Job:
     ended: float | None = None
     step: str = "starting"
     total: int = 0
+    item: str = ""
     done: list[Done] = field(default_factory=list)
+    trials: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     code: int | None = None
     cancelled: bool = False
@@ -82,9 +86,11 @@ class Job:
             case "PlanMade", {"items": items}:
                 self.total += items
             case "ItemStarted", {"item": item}:
-                self.step = item
+                self.item = self.step = item
             case "ItemPhase", {"item": item, "phase": phase}:
                 self.step = f"{item}: {phase}"
+            case "TrialsMade", {"item": item, "metric": metric, "values": values}:
+                self.trials.setdefault((item, metric), []).extend(values)
             case "BoundsNarrowed", {"item": item, "trials": trials}:
                 self.step = f"{item}: {trials} trials"
             case "ItemFinished", {"item": item, "summary": summary, "ok": ok, "figures": figures}:

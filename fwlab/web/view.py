@@ -2,14 +2,17 @@
 """What all pages have in common: the frame, texts, and how an error is shown."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.student.measured import rounded
+from fwlab.web.axis import Axis, trials_svg
 from fwlab.web.jobs import Job, Jobs
 
 #: White text on it can be read.
@@ -56,8 +59,8 @@ def attempt() -> Iterator[None]:
         ui.notify(str(error), type="negative", multi_line=True, timeout=10_000, close_button="OK")
 
 
-def progress_of(job: Job) -> None:
-    """What a command has been doing, and how long it will take."""
+def progress_of(job: Job, predicted: Mapping[tuple[str, str], float] = MappingProxyType({})) -> None:
+    """What a command has been doing, and how long it will take; `predicted`: by item and metric."""
     with ui.element("div").classes("job").props("role=status"):
         if job.running:
             left = job.estimate_s - job.seconds
@@ -68,6 +71,9 @@ def progress_of(job: Job) -> None:
             )
         elif job.cancelled:
             words("p", "Cancelled. Everything that it started has been stopped.")
+        for (item, metric), values in job.trials.items():
+            if item == job.item and metric in METRICS:
+                ui.html(trials_svg(Axis(METRICS[metric]), values, predicted.get((item, metric)))).classes("report")
         for one in job.done:
             words("p", f"{one.item}: {one.summary}", "" if one.ok else "doubt")
         if job.lines:
