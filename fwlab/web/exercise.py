@@ -234,7 +234,7 @@ class _Page:
         mine = job is not None and (job.lab, job.about) == (self._lab.id, self._exercise.id)
         if job is not None and job.running:
             if not mine:
-                words("p", f"fwlab {' '.join(job.words)} is running.")
+                words("p", f"{job.line} is running.")
             cancel_button(self._jobs)
         else:
             ui.button("Check", on_click=self._check).props("no-caps")
