@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,11 +36,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def visit(checkout: Path) -> AsyncIterator[tuple[User, Jobs]]:
+async def visit(checkout: Path, command: Sequence[str] = COMMAND) -> AsyncIterator[tuple[User, Jobs]]:
     own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "fwlab"}
     try:
         async with user_simulation() as user:
-            jobs = Jobs(checkout, COMMAND)
+            jobs = Jobs(checkout, command)
             add_pages(Project(checkout), jobs)
             try:
                 yield user, jobs
