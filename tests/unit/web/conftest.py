@@ -16,6 +16,7 @@ from nicegui.testing.user_simulation import user_simulation
 from fwlab.checkout.project import Project
 from fwlab.web.jobs import Jobs
 from fwlab.web.pages import add_pages
+from fwlab.web.terminals import Terminals
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.measuring_command import COMMAND
 
@@ -41,11 +42,13 @@ async def visit(checkout: Path, command: Sequence[str] = COMMAND) -> AsyncIterat
     try:
         async with user_simulation() as user:
             jobs = Jobs(checkout, command)
-            add_pages(Project(checkout), jobs)
+            terminals = Terminals(checkout)
+            add_pages(Project(checkout), jobs, terminals)
             try:
                 yield user, jobs
             finally:
                 await jobs.close()
+                await terminals.close()
     finally:
         sys.modules.update(own)  # NiceGUI forgets modules that have pages, and their parents
 
