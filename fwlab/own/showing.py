@@ -94,6 +94,16 @@ def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]
     yield _counted(kinds, "difference") if kinds else "no difference was found in what was tried"
 
 
+def difference_in_words(one: Difference, found: Comparison) -> str:
+    """A difference on one line: what differs, the conversation, and what decided on either side."""
+    decided = [
+        f"{name} decides by `{side.rules.words(walk.decider)}`"
+        for name, walk, side in (("the start", one.old, found.old), ("yours", one.new, found.new))
+        if walk is not None and walk.decider is not None
+    ]
+    return "; ".join([", ".join(_changes(one)), *steps_in_words(one.steps), *decided])
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{('es' if what.endswith('s') else 's') * (number != 1)}"
 
