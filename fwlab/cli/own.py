@@ -184,7 +184,8 @@ def compare_command(
         prices = {"prices": showing.pairs_document(pairs, rules[0])} if pairs else {}
         print_json({**showing.comparison_document(found), **prices, **_taken(layout, more)})
     else:
-        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name))]
+        source = showing.DRAWN if pcap is None else showing.CAPTURED if pcap_only else showing.BOTH
+        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name), source)]
         plain(Console(), "\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]))
     raise typer.Exit(EXIT_FAIL if found.differences or (dearer(pairs) or 0.0) > most else EXIT_PASS)
 

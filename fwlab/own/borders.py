@@ -67,6 +67,7 @@ OPENED_AT = {"forward": "forward", "input": "output"}
 OPENERS, ANSWERS = 40, 2
 _LETS_PASS = re.compile(r" -j ACCEPT\b|\baccept$")
 #: Ends of address ranges that no router forwards from or to.
+_LOOPBACK = int(ipaddress.IPv4Address("127.0.0.0")), int(ipaddress.IPv4Address("127.255.255.255"))
 NO_HOST = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8")))
 
 
@@ -423,7 +424,12 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
     if hook in ("output", "postrouting") and leave:
         yield {"iif": SELF, "oif": leave[-1]}
     asked = [match for match in matches if match.field in ("iif", "oif")]
-    by_name = any((LO, LO) in match.spans and not match.negated for match in asked)
+    by_name = any((LO, LO) in match.spans and not match.negated for match in asked) or any(
+        _LOOPBACK[0] <= low <= _LOOPBACK[1]
+        for match in matches
+        if match.field in ("saddr", "daddr") and not match.negated
+        for low, _ in match.spans
+    )
     if by_name and hook in ("input", "output") and all(_fulfils(match, LO) for match in asked):
         yield {"iif": LO, "oif": LO}
 
@@ -580,11 +586,13 @@ def _varied(base: Point, match: Match, layout: Layout, chance: random.Random) ->
             spans = [*spans[: MAX_SPANS // 2], *chance.sample(spans[MAX_SPANS // 2 :], MAX_SPANS // 2)]
         for span in spans:
             for value in _at_ends(name, span, version):
-                if name not in ("saddr", "daddr") or _usable(value, version):
+                if name not in ("saddr", "daddr") or _usable(value, version, on_lo=base["iif"] == LO):
                     yield {**base, name: value}
 
 
-def _usable(value: int, version: int) -> bool:
+def _usable(value: int, version: int, *, on_lo: bool) -> bool:
+    if on_lo and version == 4 and _LOOPBACK[0] <= value <= _LOOPBACK[1]:
+        return True
     address = ipaddress.IPv4Address(value) if version == 4 else ipaddress.IPv6Address(value)
     return not any(address in network for network in NO_HOST if network.version == version)
 

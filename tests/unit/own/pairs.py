@@ -167,6 +167,10 @@ DIFFERENT: dict[str, Planted] = {
         saved(f"{BLOCKED}\n{STATE}\n{PORTS}"), saved(f"{STATE}\n{BLOCKED}\n{PORTS}"),
         "-s 192.0.2.0/24", "ESTABLISHED",
     ),
+    "a border of the loopback network": Planted(
+        table("ip saddr 127.0.0.0/8 accept", hook="input"), table("ip saddr 127.0.0.0/9 accept", hook="input"),
+        "127.0.0.0/8", "policy",
+    ),
     "a missing state": Planted(
         saved(f"{STATE}\n{PORTS}"), saved(f"{STATE.replace('RELATED,', '')}\n{PORTS}"), "RELATED", "policy",
     ),
