@@ -15,7 +15,9 @@ from fwlab.student.progress import Progress, in_order, read_progress
 from fwlab.student.status import Sources, sources_of
 from fwlab.web.exercise import exercise_page
 from fwlab.web.jobs import Jobs
+from fwlab.web.machines import machines_page
 from fwlab.web.measuring import measure_page
+from fwlab.web.own import own_page, prices_path
 from fwlab.web.texts import EXTRAS, PICTURES, picture_of, shown
 from fwlab.web.view import frame, trouble, words
 
@@ -23,6 +25,8 @@ from fwlab.web.view import frame, trouble, words
 PATIENCE_S = 60.0
 #: A drawing is an image and nothing else, also if it is opened by itself.
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+#: A page of prices is shown within another, and runs nothing.
+PRICES_POLICY = f"{PICTURE_POLICY}; frame-ancestors 'self'"
 
 
 def add_pages(project: Project, jobs: Jobs) -> "Labs":
@@ -48,6 +52,23 @@ def add_pages(project: Project, jobs: Jobs) -> "Labs":
     def one_exercise(name: str, exercise: str) -> None:
         with frame(exercise, (name, f"/lab/{name}")):
             exercise_page(project, lab_named(project, name), exercise, jobs)
+
+    @ui.page("/machines", response_timeout=PATIENCE_S)
+    def machines() -> None:
+        with frame("Machines"):
+            machines_page(project, jobs)
+
+    @ui.page("/own", response_timeout=PATIENCE_S)
+    def own() -> None:
+        with frame("Your own firewall"):
+            own_page(project, jobs)
+
+    @app.get("/own/prices")
+    def prices() -> Response:
+        path = prices_path(project)
+        if not path.is_file():
+            return Response(status_code=404)
+        return Response(path.read_bytes(), media_type="text/html", headers={"content-security-policy": PRICES_POLICY})
 
     @ui.page("/guide/{name}")
     def guide(name: str) -> None:

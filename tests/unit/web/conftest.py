@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,18 +26,21 @@ PATIENCE_S = 120.0
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = checkouts.make(tmp_path)
-    (folder / "README.md").write_text("# The lab\n\n<!-- [[[cog\nnot shown\n]]] -->\n\nA sentence.\n")
+    (folder / "README.md").write_text(
+        "# The lab\n\n<!-- [[[cog\nnot shown\n]]] -->\n\nA sentence.\n\n"
+        f"### {checkouts.EX1}: one\n\nWhich rule?\n\n<details>\n\nThat rule.\n\n</details>\n\n## The end\n"
+    )
     (folder / "hints.yml").write_text(f"{checkouts.EX1}: [Where do you look?, Look there.]\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @contextlib.asynccontextmanager
-async def visit(checkout: Path) -> AsyncIterator[tuple[User, Jobs]]:
+async def visit(checkout: Path, command: Sequence[str] = COMMAND) -> AsyncIterator[tuple[User, Jobs]]:
     own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "fwlab"}
     try:
         async with user_simulation() as user:
-            jobs = Jobs(checkout, COMMAND)
+            jobs = Jobs(checkout, command)
             add_pages(Project(checkout), jobs)
             try:
                 yield user, jobs
