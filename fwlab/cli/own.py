@@ -18,6 +18,7 @@ from fwlab.cli.output import plain, print_json
 from fwlab.host.ssh import Ssh
 from fwlab.measure.context import run_context
 from fwlab.measure.session import open_session
+from fwlab.metrics.call_stacks import RATES
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
 from fwlab.model.events import EventSink, ResultMade, StepStarted
 from fwlab.model.printable import printable
@@ -29,11 +30,11 @@ from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
-from fwlab.own.page import page
 from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.rules import Rules
 from fwlab.own.stretches import divide
+from fwlab.report.own_page import page
 from fwlab.report.progress import json_lines, listener
 
 #: The lab whose machines are used, unless others are named.
@@ -109,7 +110,7 @@ def price_command(
                 prices = [replace(one, weight=counted[one.of.decider]) for one in prices]
             division = divide(bench, known, prices, per_instruction, notify)
             most = next(iter(heaviest(prices)), None)
-            stacks = sampled(bench, bare, most, notify) if html is not None and most is not None else {}
+            stacks = sampled(bench, bare, most, RATES, notify) if html is not None and most is not None else {}
             made = (
                 forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, notify)
                 if other_forms
@@ -186,7 +187,8 @@ def compare_command(
         prices = {"prices": showing.pairs_document(pairs, rules[0])} if pairs else {}
         print_json({**showing.comparison_document(found), **prices, **_taken(layout, more)})
     else:
-        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name))]
+        source = showing.DRAWN if pcap is None else showing.CAPTURED if pcap_only else showing.BOTH
+        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name), source)]
         _say("\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]), events)
     raise typer.Exit(EXIT_FAIL if found.differences or (dearer(pairs) or 0.0) > most else EXIT_PASS)
 
