@@ -13,6 +13,8 @@ from fwlab.model.errors import CannotMeasure
 
 out = Console()
 PORT = 8080
+#: Nobody else's host reaches these.
+LOOPBACK = ("127.0.0.1", "::1")
 
 
 def web_command(
@@ -21,14 +23,20 @@ def web_command(
         str,
         typer.Option("--address", help="The IP address to listen at; all others than 127.0.0.1 and ::1 let others in."),
     ] = "127.0.0.1",
+    shell: Annotated[
+        bool | None,
+        typer.Option(
+            "--shell/--no-shell", help="Offer shells on this host and on the DUT (default: only at 127.0.0.1 and ::1)."
+        ),
+    ] = None,
 ) -> None:
-    """Show the labs in the browser: pages, exercises, checks and measurements. Ctrl-C ends it."""
+    """Show the labs in the browser: pages, exercises, checks, measurements, machines. Ctrl-C ends it."""
     project = find_project()
     if find_spec("nicegui") is None:
         raise CannotMeasure("the page needs NiceGUI, which is not installed", _installs(project))
     from fwlab.web.server import serve  # a second, which no other command takes
 
-    serve(project, address, port, _say)
+    serve(project, address, port, _say, shell=address in LOOPBACK if shell is None else shell)
 
 
 def _say(address: str) -> None:
