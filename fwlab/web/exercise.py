@@ -61,6 +61,7 @@ class _Page:
         self._files = dict[str, _Edited]()
         self._seen: tuple[object, ...] = ()
         self._begun = False
+        self._reasoned: tuple[bool, str] = (False, "")
 
     def draw(self) -> None:
         words("p", self._exercise.shown_title, "lead")
@@ -91,8 +92,10 @@ class _Page:
         if self._begun != self._folder.is_dir():
             self.ruleset.refresh()
         if (seen[-1], seen[0]) != (self._seen[-1], self._seen[0]):
-            for part in (self.prediction, self.result, self.hints, self.reason, self.after):
+            for part in (self.prediction, self.result, self.hints, self.after):
                 part.refresh()
+            if self._reasoned != self._reasons():  # else what is being written there would be lost
+                self.reason.refresh()
 
     def _state(self) -> tuple[object, ...]:
         """Whether a command runs, which, what it has told, its seconds; and when the progress was last written."""
@@ -314,13 +317,17 @@ class _Page:
 
     @ui.refreshable_method
     def reason(self) -> None:
-        done = read_progress(self._lab).of(self._exercise.id)
-        if not done.passed:
+        passed, why = self._reasoned = self._reasons()
+        if not passed:
             words("p", "Once your ruleset passes, say here why, in two sentences.", "soft")
             return
-        text = ui.textarea("Why does it pass? Two sentences; your instructor reads them.", value=done.why)
+        text = ui.textarea("Why does it pass? Two sentences; your instructor reads them.", value=why)
         text.classes("wide").mark("why")
         ui.button("Keep", on_click=lambda: self._explain(text.value), color=None).props("outline no-caps")
+
+    def _reasons(self) -> tuple[bool, str]:
+        done = read_progress(self._lab).of(self._exercise.id)
+        return done.passed, done.why
 
     def _explain(self, text: str) -> None:
         with attempt():
