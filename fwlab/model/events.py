@@ -82,6 +82,15 @@ class Warned:
 
 
 @dataclass(frozen=True)
+class TrialsMade:
+    """Further valid trials of a case or exercise, as a metric sees each of them, in its unit."""
+
+    item: str
+    metric: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class BoundsNarrowed:
     """A search for a rate has made one more trial.
 
@@ -129,6 +138,7 @@ Event = (
     | ItemPhase
     | ItemFinished
     | ItemLeftOut
+    | TrialsMade
     | BoundsNarrowed
     | Warned
     | TerminalLent

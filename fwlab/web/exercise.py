@@ -26,11 +26,15 @@ from fwlab.student.measured import estimate
 from fwlab.student.predictions import number_in, predict_exercise, read_predictions
 from fwlab.student.progress import FILE, explain, in_order, read_progress
 from fwlab.student.status import sources_of
+from fwlab.web.axis import Axis, slider
 from fwlab.web.jobs import Job, Jobs
+from fwlab.web.texts import EXTRAS, exercise_text, picture_of
 from fwlab.web.view import attempt, cancel_button, progress_of, trouble, words
 
 #: A longer file is not sent to the browser (characters). A list of 265 000 addresses has some four million.
 MAX_EDITED = 200_000
+#: A lab's picture of its addresses.
+PLAN = "network.svg"
 #: Seconds between looks at what a check does, and at what commands wrote meanwhile.
 EVERY_S = 0.5
 
@@ -60,6 +64,10 @@ class _Page:
 
     def draw(self) -> None:
         words("p", self._exercise.shown_title, "lead")
+        if picture_of(self._project, self._lab.id, PLAN) is not None:
+            ui.image(f"/pictures/{self._lab.id}/{PLAN}").props(
+                'alt="Addresses, from the generator to the sink"'
+            ).classes("plan")
         for title, part in (
             ("1. Predict", self.prediction),
             ("2. Write the ruleset", self.ruleset),
@@ -98,7 +106,10 @@ class _Page:
     def prediction(self) -> None:
         exercise, done = self._exercise, read_progress(self._lab).of(self._exercise.id)
         metric, first = METRICS[exercise.predict.metric], done.first_measured
-        words("p", exercise.predict.question.strip())
+        if asked := exercise_text(self._project, self._lab, exercise.id):
+            ui.markdown(asked, extras=EXTRAS)
+        else:
+            words("p", exercise.predict.question.strip())
         if first is not None:
             said = (
                 "You predicted nothing"
@@ -116,6 +127,7 @@ class _Page:
         with ui.element("div").classes("row"):
             unit = "a share, such as 19%" if metric.unit == "ratio" else f"{metric.unit}, such as 250k"
             number = ui.input(f"Your number ({unit})").mark("prediction")
+            slider(Axis(metric), made, lambda value: number.set_value(f"{value:g}"))
             ui.button("Predict", on_click=lambda: self._predict(number.value)).props("no-caps")
             number.on("keydown.enter", lambda: self._predict(number.value))
 
@@ -222,12 +234,15 @@ class _Page:
         mine = job is not None and (job.lab, job.about) == (self._lab.id, self._exercise.id)
         if job is not None and job.running:
             if not mine:
-                words("p", f"fwlab {' '.join(job.words)} is running.")
+                words("p", f"{job.line} is running.")
             cancel_button(self._jobs)
         else:
             ui.button("Check", on_click=self._check).props("no-caps")
         if job is not None and (mine or job.running):
-            progress_of(job)
+            predicted = read_predictions(self._lab).get(self._exercise.id)
+            progress_of(
+                job, {} if predicted is None else {(self._exercise.id, self._exercise.predict.metric): predicted}
+            )
 
     async def _check(self) -> None:
         with attempt():

@@ -15,6 +15,7 @@ from fwlab.student.progress import Progress, in_order, read_progress
 from fwlab.student.status import Sources, sources_of
 from fwlab.web.exercise import exercise_page
 from fwlab.web.jobs import Jobs
+from fwlab.web.machines import machines_page
 from fwlab.web.measuring import measure_page
 from fwlab.web.texts import EXTRAS, PICTURES, picture_of, shown
 from fwlab.web.view import frame, trouble, words
@@ -48,6 +49,11 @@ def add_pages(project: Project, jobs: Jobs) -> "Labs":
     def one_exercise(name: str, exercise: str) -> None:
         with frame(exercise, (name, f"/lab/{name}")):
             exercise_page(project, lab_named(project, name), exercise, jobs)
+
+    @ui.page("/machines", response_timeout=PATIENCE_S)
+    def machines() -> None:
+        with frame("Machines"):
+            machines_page(project, jobs)
 
     @ui.page("/guide/{name}")
     def guide(name: str) -> None:

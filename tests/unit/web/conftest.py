@@ -26,7 +26,10 @@ PATIENCE_S = 120.0
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = checkouts.make(tmp_path)
-    (folder / "README.md").write_text("# The lab\n\n<!-- [[[cog\nnot shown\n]]] -->\n\nA sentence.\n")
+    (folder / "README.md").write_text(
+        "# The lab\n\n<!-- [[[cog\nnot shown\n]]] -->\n\nA sentence.\n\n"
+        f"### {checkouts.EX1}: one\n\nWhich rule?\n\n<details>\n\nThat rule.\n\n</details>\n\n## The end\n"
+    )
     (folder / "hints.yml").write_text(f"{checkouts.EX1}: [Where do you look?, Look there.]\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
