@@ -120,6 +120,13 @@ class BoundsNarrowed:
 
 
 @dataclass(frozen=True)
+class ResultMade:
+    """What a command that writes no report has found, as it would print it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class TerminalLent:
     """Another program, such as a shell on the DUT, has the terminal until it is back."""
 
@@ -141,6 +148,7 @@ Event = (
     | TrialsMade
     | BoundsNarrowed
     | Warned
+    | ResultMade
     | TerminalLent
     | TerminalBack
 )

@@ -127,9 +127,9 @@ class _Page:
         with ui.element("div").classes("row"):
             unit = "a share, such as 19%" if metric.unit == "ratio" else f"{metric.unit}, such as 250k"
             number = ui.input(f"Your number ({unit})").mark("prediction")
-            slider(Axis(metric), made, lambda value: number.set_value(f"{value:g}"))
             ui.button("Predict", on_click=lambda: self._predict(number.value)).props("no-caps")
             number.on("keydown.enter", lambda: self._predict(number.value))
+        slider(Axis(metric), made, lambda value: number.set_value(f"{value:g}"))
 
     def _predict(self, text: str) -> None:
         with attempt():
@@ -137,7 +137,8 @@ class _Page:
                 value = number_in(text or "")
             except ValueError as error:
                 raise BadInput(str(error)) from error
-            ui.notify("\n".join(predict_exercise(self._lab, self._exercise, value)), multi_line=True)
+            if doubts := predict_exercise(self._lab, self._exercise, value)[1:]:  # the first line is on the page
+                ui.notify("\n".join(doubts), multi_line=True)
             self.prediction.refresh()
             self.after.refresh()
 

@@ -23,7 +23,7 @@ from fwlab.model.errors import EXIT_UNMEASURED, BadInput, CannotMeasure
 #: The command line of this installation.
 FWLAB = (sys.executable, "-m", "fwlab.cli.entry")
 #: Longest line of an event (bytes). Longer ones are not shown.
-MAX_LINE = 1 << 20
+MAX_LINE = 1 << 24
 #: Lines of other output that are kept.
 MAX_LINES = 200
 
@@ -49,6 +49,7 @@ class Job:
     item     the case or exercise that is being measured
     trials   by item and metric, what each valid trial gave
     lines    what it said besides, the last of them
+    result   what it found, as it would print it
     code     its exit code; None while it runs
     changes  grows with everything that happens, so that a page knows when to draw again
     """
@@ -66,6 +67,7 @@ class Job:
     done: list[Done] = field(default_factory=list)
     trials: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    result: str = ""
     code: int | None = None
     cancelled: bool = False
     changes: int = 0
@@ -104,6 +106,8 @@ class Job:
                 self.step = f"{item}: {trials} trials"
             case "ItemFinished", {"item": item, "summary": summary, "ok": ok, "figures": figures}:
                 self.done.append(Done(item, summary, ok, figures))
+            case "ResultMade", {"text": text}:
+                self.result = text
             case "ItemLeftOut", {"item": item, "why": why}:
                 self.say(f"{item}: left out: {why}")
             case ("Warned", {"text": line}) | ("LogLine", {"line": line}):

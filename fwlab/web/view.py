@@ -34,7 +34,8 @@ def frame(title: str, *trail: tuple[str, str]) -> Iterator[None]:
     with ui.element("nav").props('aria-label="Other pages"'):
         for name, address in (("Labs", "/"), *trail):
             ui.link(name, address)
-        ui.link("Machines", "/machines").classes("other")
+        for name, address in (("Your own firewall", "/own"), ("Machines", "/machines")):
+            ui.link(name, address).classes("other")
     with ui.element("main"):
         words("h1", title)
         try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browser.window import PATIENCE_S, Window
 from tests.fakes.programs import program
@@ -68,4 +69,5 @@ def test_a_case_is_measured(lab: Checkout, page: Window) -> None:
     page.press("Measure")
     page.sees("raw-drop: 32", MEASURED_S)
     assert page.wait_for(".nicegui-echart svg")
-    assert (lab.top / "reports" / LAB / "report.html").is_file()
+    written = lab.top / "reports" / LAB / "report.html"
+    WebDriverWait(page.driver, PATIENCE_S).until(lambda _: written.is_file())
