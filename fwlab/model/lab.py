@@ -441,8 +441,9 @@ class Lab(Strict):
             seen.add(exercise.id)
             if exercise.traffic is not None and exercise.traffic not in self.traffic:
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
+            played = None if exercise.traffic is None else self.traffic[exercise.traffic]
+            of_connections = played is not None and played.connections is not None
             for check in exercise.checks:
-                of_connections = self.traffic[exercise.traffic].connections is not None
                 check.reject_unknown(where, set(self.classes), metrics, known, of_connections=of_connections)
                 judgeable(check.metrics, known, where)
             asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))
