@@ -2,6 +2,7 @@
 """`fwlab web`: the labs in the browser."""
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from fwlab.checkout.project import Project, find_project
 from fwlab.cli.output import plain
+from fwlab.grading.course import Course, read_course
 from fwlab.model.errors import CannotMeasure
 
 out = Console()
@@ -29,14 +31,23 @@ def web_command(
             "--shell/--no-shell", help="Offer shells on this host and on the DUT (default: only at 127.0.0.1 and ::1)."
         ),
     ] = None,
+    class_folder: Annotated[
+        Path | None, typer.Option("--class", metavar="DIR", help="Show the grading in this folder, also as it runs.")
+    ] = None,
+    course: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="course.yml, for the grades of the class.")
+    ] = None,
 ) -> None:
     """Show the labs in the browser: pages, exercises, checks, measurements, machines. Ctrl-C ends it."""
     project = find_project()
     if find_spec("nicegui") is None:
         raise CannotMeasure("the page needs NiceGUI, which is not installed", _installs(project))
+    from fwlab.web.instructor import Classroom
     from fwlab.web.server import serve  # a second, which no other command takes
 
-    serve(project, address, port, _say, shell=address in LOOPBACK if shell is None else shell)
+    classroom = Classroom(class_folder, read_course(project, course) if course else Course()) if class_folder else None
+    offered = address in LOOPBACK if shell is None else shell
+    serve(project, address, port, _say, shell=offered, classroom=classroom)
 
 
 def _say(address: str) -> None:

@@ -14,6 +14,8 @@ from fwlab.report.formatting import check_words
 from fwlab.student.progress import Progress, in_order, read_progress
 from fwlab.student.status import Sources, sources_of
 from fwlab.web.exercise import exercise_page
+from fwlab.web.instructor import EXPORTS, Classroom, class_overview
+from fwlab.web.instructor import POLICY as CLASS_POLICY
 from fwlab.web.jobs import Jobs
 from fwlab.web.look import look_page, shell_page
 from fwlab.web.machines import machines_page
@@ -31,13 +33,17 @@ PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 PRICES_POLICY = f"{PICTURE_POLICY}; frame-ancestors 'self'"
 
 
-def add_pages(project: Project, jobs: Jobs, terminals: Terminals | None = None) -> "Labs":
-    """Make the pages known to NiceGUI's app, those with a shell if there are terminals. Returns what reads the labs."""
+def add_pages(
+    project: Project, jobs: Jobs, terminals: Terminals | None = None, classroom: Classroom | None = None
+) -> "Labs":
+    """Make the pages known to NiceGUI's app, also those with a shell and of a class. Returns what reads the labs."""
     labs = Labs(project)
 
     @ui.page("/", response_timeout=PATIENCE_S)
     async def course() -> None:
         with frame("Labs"):
+            if classroom is not None:
+                ui.link(f"The class in {classroom.folder}", "/class").classes("action")
             _search(project, await run.io_bound(labs.all) or [])
 
     @ui.page("/lab/{name}", response_timeout=PATIENCE_S)
@@ -62,20 +68,12 @@ def add_pages(project: Project, jobs: Jobs, terminals: Terminals | None = None) 
             if terminals is not None:
                 ui.link("A shell on this host", "/shell").classes("action")
 
+    if classroom is not None:
+        _add_class(classroom)
     if terminals is not None:
         _add_shells(project, terminals)
 
-    @ui.page("/own", response_timeout=PATIENCE_S)
-    def own() -> None:
-        with frame("Your own firewall"):
-            own_page(project, jobs)
-
-    @app.get("/own/prices")
-    def prices() -> Response:
-        path = prices_path(project)
-        if not path.is_file():
-            return Response(status_code=404)
-        return Response(path.read_bytes(), media_type="text/html", headers={"content-security-policy": PRICES_POLICY})
+    _add_own(project, jobs)
 
     @ui.page("/guide/{name}")
     def guide(name: str) -> None:
@@ -94,6 +92,48 @@ def add_pages(project: Project, jobs: Jobs, terminals: Terminals | None = None) 
         return Response(path.read_bytes(), media_type=PICTURES[path.suffix], headers=headers)
 
     return labs
+
+
+def _add_own(project: Project, jobs: Jobs) -> None:
+    @ui.page("/own", response_timeout=PATIENCE_S)
+    def own() -> None:
+        with frame("Your own firewall"):
+            own_page(project, jobs)
+
+    @app.get("/own/prices")
+    def prices() -> Response:
+        path = prices_path(project)
+        if not path.is_file():
+            return Response(status_code=404)
+        return Response(path.read_bytes(), media_type="text/html", headers={"content-security-policy": PRICES_POLICY})
+
+
+def _add_class(classroom: Classroom) -> None:
+    headers = {"content-security-policy": CLASS_POLICY}
+
+    @ui.page("/class", response_timeout=PATIENCE_S)
+    def one_class() -> None:
+        with frame("Class"):
+            class_overview(classroom)
+
+    @app.get("/class/overview")
+    def overview() -> Response:
+        try:
+            return Response(classroom.overview(), media_type="text/html", headers=headers)
+        except BadInput as error:
+            return Response(str(error), status_code=404, media_type="text/plain", headers=headers)
+
+    @app.get("/class/students/{student}/index.html")
+    def of_student(student: str) -> Response:
+        found = classroom.of_student(student)
+        return Response(found or "", status_code=200 if found else 404, media_type="text/html", headers=headers)
+
+    @app.get("/class/{name}")
+    def export(name: str) -> Response:
+        path = classroom.export(name)
+        if path is None:
+            return Response(status_code=404)
+        return Response(path.read_bytes(), media_type=EXPORTS[name], headers=headers)
 
 
 def _add_shells(project: Project, terminals: Terminals) -> None:
