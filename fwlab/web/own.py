@@ -94,7 +94,8 @@ class _Page:
         if job is None or job.running or not job.result:
             return
         if job.about == PRICE and prices_path(self._project).is_file():
-            frame = ui.element("iframe").classes("found").props('title="What these rules cost" sandbox')
+            frame = ui.element("iframe").classes("found").props('title="What these rules cost"')
+            frame.props["sandbox"] = ""
             frame.props["src"] = f"/own/prices?{prices_path(self._project).stat().st_mtime_ns}"
         words("pre", job.result, "found").props("tabindex=0")
 

@@ -70,24 +70,3 @@ def test_a_case_is_measured(lab: Checkout, page: Window) -> None:
     assert page.wait_for(".nicegui-echart svg")
     written = lab.top / "reports" / LAB / "report.html"
     page.until(written.is_file, "the report")
-
-
-def test_counters_of_a_held_ruleset_move_next_to_a_shell(page: Window) -> None:
-    show(page, f"/lab/{LAB}/look")
-    page.wait_for(".q-select input")[0].send_keys("raw-drop")
-    page.until(lambda: [one for one in page.shown(".q-item") if one.text.startswith("raw-drop (")], "raw-drop")[
-        0
-    ].click()
-    page.press("Hold")
-    page.until(lambda: page.all(".xterm-rows")[1].text, "the counters", MEASURED_S)
-    before = counted(page)
-    page.until(lambda: counted(page) > before, "more packets", MEASURED_S)
-    assert "raw-drop is loaded; played: " in page.all(".xterm-rows")[0].text
-    page.press("Let go")
-    page.until(lambda: "resetting the DUT" in page.all(".xterm-rows")[0].text, "the end of `fwlab hold`", MEASURED_S)
-
-
-def counted(page: Window) -> int:
-    """Packets that the rule has dropped."""
-    [packets] = re.findall(r"\[(\d+):\d+\] -A PREROUTING .*-j DROP", page.all(".xterm-rows")[1].text) or ["0"]
-    return int(packets)
