@@ -46,6 +46,7 @@ def test_a_ruleset_is_priced(checkout: Path, folder: Path) -> None:
             await until(lambda: jobs.latest is not None and not jobs.latest.running)
             await user.should_see("<b>found</b>", retries=50)
             [shown] = [one for one in user.client.elements.values() if one.tag == "iframe"]
+            assert shown.props["sandbox"] == ""
             answer = await user.http_client.get(shown.props["src"])
             assert answer.text == "<h1>prices</h1>"
             assert "sandbox" in answer.headers["content-security-policy"]
