@@ -118,15 +118,29 @@ def counting_ruleset(
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
     if echo:
         lines.append("    icmp type echo-request accept")
+    matches = {name: _matches(name, c, flows.get(name, [])) for name, c in classes.items()}
     if connections is not None:
+        # Who is none of the clients may write to the same servers.
+        others = [name for name, c in classes.items() if _no_clients(c, flows.get(name, []), connections)]
+        lines += [_counter(name, match, verdict) for name in others for match in matches.pop(name)]
         # Match any source address: the DUT may have translated it.
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
-    for name, traffic_class in classes.items():
-        for match in _matches(name, traffic_class, flows.get(name, [])):
-            lines.append(f'    {match} counter name "{_PREFIX}{name}" {verdict}')
+    lines += [_counter(name, match, verdict) for name, listed in matches.items() for match in listed]
     # ARP and neighbour discovery are not test traffic.
     lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" {verdict}', "  }", "}"]
     return "\n".join(lines) + "\n"
+
+
+def _counter(name: str, match: str, verdict: str) -> str:
+    return f'    {match} counter name "{_PREFIX}{name}" {verdict}'
+
+
+def _no_clients(c: TrafficClass, flows: list[Flow], connections: Connections) -> bool:
+    """Whether the class is known by its hosts' addresses, and none of them is a client's."""
+    if c.stream is None or c.address != "source" or c.payload is not None:
+        return False
+    clients = ipaddress.IPv4Network(connections.clients)
+    return not any(_family(flow) == "ip" and ipaddress.IPv4Address(flow[0]) in clients for flow in flows)
 
 
 def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:

@@ -122,7 +122,7 @@ class TrafficStore:
 
     def connections(self, traffic: str) -> Connections | None:
         """The declared TCP connections; None for a traffic with a profile."""
-        return self._lab.traffic[traffic].connections
+        return self._lab.connections(traffic, self.seed)
 
     def translated(self, traffic: str) -> Translation | None:
         """What source NAT has to give this traffic's packets; None if nothing."""

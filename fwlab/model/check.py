@@ -117,12 +117,23 @@ class Check(Rationale):
             raise ValueError(f"unknown check {data['use']}: declare it under `checks`, or use one of: {standard}")
         return _with_class_named(_with_range(data))
 
-    def reject_unknown(self, where: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
+    def reject_unknown(
+        self,
+        where: str,
+        classes: set[str],
+        metrics: dict[str, set[str]],
+        known: Metrics,
+        *,
+        of_connections: bool = False,
+    ) -> None:
         """Check every name. `metrics`: by case id, what that case measures; `known`: the registry of metrics.
+
+        of_connections  whether TCP connections are played, which need no class
 
         Raises ValueError naming the class or the case.
         """
-        if self.metric in known and known[self.metric].by_class and self.traffic_class is None:
+        by_class = self.metric in known and known[self.metric].by_class
+        if by_class and self.traffic_class is None and not of_connections:
             raise ValueError(f"{where}: {self.metric} needs a class")
         if self.traffic_class is not None and self.traffic_class not in classes:
             raise ValueError(f"{where}: unknown class {self.traffic_class}")

@@ -29,7 +29,7 @@ class Drawn(Strict):
     """A number that is drawn, and added to what stands at some places of lab.yml.
 
     of         whose it is:
-               class    one for all, by the seed of a check or of a grading; only tunables
+               class    one for all, by the seed of a check or of a grading; only tunables, and `clients` of connections
                play     by the same seed, again for each play of the traffic; only tunables. For packets that must pass
                         during an attack. Not where what the DUT remembers of one play matters in the next
                student  by the secret of the course, where there is one; any place

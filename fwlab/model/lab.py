@@ -18,13 +18,16 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import AnyCheck
 from fwlab.model.declared import Identifier, KernelSeries, Strict, Value
-from fwlab.model.declared_traffic import Traffic, TrafficClass
+from fwlab.model.declared_traffic import Connections, Traffic, TrafficClass
 from fwlab.model.drawn import Drawn, holders
 from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MAIN_METRIC, MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import RulesKind, SettingsKind
+
+#: The places that are drawn by the seed of a class: arguments of profiles, and where the clients of connections are.
+_BY_SEED = re.compile(r"traffic\.[^.]+\.(tunables\.[^.]+|connections\.clients)")
 
 
 class Needs(Strict):
@@ -311,13 +314,25 @@ class Lab(Strict):
     def tunables(self, traffic: str, seed: int, play: int = 0) -> dict[str, Value]:
         """The arguments of a traffic's profile: those of lab.yml, and what this seed draws for them in this play."""
         own = self.traffic[traffic]
-        data = {"traffic": {self._declared_name(traffic): {"tunables": dict(own.tunables)}}}
+        return own.with_drawn(self._with_drawn(traffic, {"tunables": dict(own.tunables)}, seed, play)["tunables"])
+
+    def connections(self, traffic: str, seed: int) -> Connections | None:
+        """A traffic's TCP connections, with the clients that this seed draws; None if it has a profile."""
+        own = self.traffic[traffic].connections
+        if own is None:
+            return None
+        drawn = self._with_drawn(traffic, {"connections": {"clients": own.clients}}, seed)["connections"]
+        return Connections.model_validate({**own.model_dump(), **drawn})
+
+    def _with_drawn(self, traffic: str, declared: dict[str, Any], seed: int, play: int = 0) -> dict[str, Any]:
+        """What is declared of a traffic, changed by what this seed draws."""
+        data = {"traffic": {self._declared_name(traffic): declared}}
         for name, drawn in self.drawn.items():
             here = [place for place in drawn.adds_to if holders(data, place)] if drawn.of != "student" else []
             if here:
                 value = drawn.value(str(seed), self.id, name, f"play {play}" if drawn.of == "play" else "")
                 drawn.model_copy(update={"adds_to": here}).put(data, value)
-        return own.with_drawn(next(iter(data["traffic"].values()))["tunables"])
+        return declared
 
     def _declared_name(self, traffic: str) -> str:
         """The name in lab.yml of a traffic that may be a sweep's."""
@@ -352,7 +367,8 @@ class Lab(Strict):
             expectation.reject_unknown(metrics, sweeps)
             judgeable([expectation.metric], known, f"expectation {expectation.id}")
         for name, check in self.shared_checks.items():
-            check.reject_unknown(f"check {name}", set(self.classes), metrics, known)
+            # Which traffic it is of is known where an exercise uses it.
+            check.reject_unknown(f"check {name}", set(self.classes), metrics, known, of_connections=True)
             judgeable(check.metrics, known, f"check {name}")
         self._check_exercises(metrics, known)
         reject_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
@@ -398,13 +414,18 @@ class Lab(Strict):
                 raise ValueError(f"traffic {name}: background: {background} is not a traffic with a profile")
 
     def _check_drawn(self) -> None:
-        """The seed of a class or of a play draws tunables alone. A student's lab is checked once it is made."""
-        data = {"traffic": {name: {"tunables": dict(one.tunables)} for name, one in self.declared_traffic.items()}}
+        """The seed of a class or of a play draws tunables and clients. A student's lab is checked once it is made."""
+        data: dict[str, dict[str, Any]] = {
+            "traffic": {name: {"tunables": dict(one.tunables)} for name, one in self.declared_traffic.items()}
+        }
+        for name, one in self.declared_traffic.items():
+            if one.connections is not None:
+                data["traffic"][name]["connections"] = {"clients": one.connections.clients}
         for name, drawn in self.drawn.items():
             if drawn.of == "student":
                 continue
             for place in drawn.adds_to:
-                if not re.fullmatch(r"traffic\.[^.]+\.tunables\.[^.]+", place):
+                if not _BY_SEED.fullmatch(place) or (drawn.of == "play" and ".connections." in place):
                     raise ValueError(f"drawn {name}: {place}: of a {drawn.of}, only traffic.NAME.tunables.KEY is drawn")
             try:
                 drawn.put(data, drawn.values[0])
@@ -420,8 +441,10 @@ class Lab(Strict):
             seen.add(exercise.id)
             if exercise.traffic is not None and exercise.traffic not in self.traffic:
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
+            played = None if exercise.traffic is None else self.traffic[exercise.traffic]
+            of_connections = played is not None and played.connections is not None
             for check in exercise.checks:
-                check.reject_unknown(where, set(self.classes), metrics, known)
+                check.reject_unknown(where, set(self.classes), metrics, known, of_connections=of_connections)
                 judgeable(check.metrics, known, where)
             asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))
             self._reject_wrong_traffic(where, exercise.traffic, asked, known)

@@ -118,6 +118,15 @@ def test_probes_and_connections_pass_before_any_class_could_drop_them() -> None:
     assert counting_ruleset("eth0", everything) == rules.replace(passing, "")
 
 
+def test_hosts_of_a_stream_are_counted_before_connections_unless_they_are_clients() -> None:
+    web = Connections(clients="198.18.32.0/24", servers="198.19.32.0/30")
+    wanted = {"forged": TrafficClass(stream="forged", address="source")}
+    passing = " accept\n"
+    for address, before in (("198.18.33.1", True), ("198.18.32.1", False)):
+        rules = counting_ruleset("eth0", wanted, web, {"forged": [(address,)]})
+        assert (rules.index(' counter name "class-forged" drop') < rules.index("tcp dport 80" + passing)) is before
+
+
 class Node:
     """A node's nft. At each query every counter has reached the next of these numbers, in the end always the last."""
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.model.declared_traffic import Traffic
+from fwlab.model.declared_traffic import Connections, Traffic
 from fwlab.model.drawn import Drawn, seed_or_new
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -102,6 +102,20 @@ def test_a_table_of_the_first_frames_has_the_same_ones() -> None:
     assert list(first.frames) == whole[:1000]
     assert len(whole) > 1000
     assert not first.exact
+
+
+def test_clients_of_connections_move_with_what_is_drawn_for_a_profile() -> None:
+    places = ["traffic.mix.tunables.spared", "traffic.web.connections.clients"]
+    web = {"web": Traffic(connections=Connections(clients="198.18.32.0/24"))}
+    mix = {"mix": Traffic(profile="x.py", tunables={"spared": "198.18.32.0"})}
+    number = Drawn(**{"from": 0, "to": 5120, "step": 256, "adds_to": places})
+    lab = LAB.model_copy(update={"declared_traffic": {**web, **mix}, "drawn": {"n": number}})
+    vars(lab).pop("traffic", None)
+    lab._check_drawn()
+    found = {(str(lab.connections("web", seed).clients), lab.tunables("mix", seed)["spared"]) for seed in range(30)}
+    assert len(found) > 5
+    assert all(clients == f"{spared}/24" for clients, spared in found)
+    assert lab.connections("mix", 1) is None
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from nicegui.testing import User
 from nicegui.testing.user_simulation import user_simulation
 
 from fwlab.checkout.project import Project
+from fwlab.web.instructor import Classroom
 from fwlab.web.jobs import Jobs
 from fwlab.web.pages import add_pages
+from fwlab.web.terminals import Terminals
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.measuring_command import COMMAND
 
@@ -36,16 +38,20 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def visit(checkout: Path, command: Sequence[str] = COMMAND) -> AsyncIterator[tuple[User, Jobs]]:
+async def visit(
+    checkout: Path, command: Sequence[str] = COMMAND, classroom: Classroom | None = None
+) -> AsyncIterator[tuple[User, Jobs]]:
     own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "fwlab"}
     try:
         async with user_simulation() as user:
             jobs = Jobs(checkout, command)
-            add_pages(Project(checkout), jobs)
+            terminals = Terminals(checkout)
+            add_pages(Project(checkout), jobs, terminals, classroom)
             try:
                 yield user, jobs
             finally:
                 await jobs.close()
+                await terminals.close()
     finally:
         sys.modules.update(own)  # NiceGUI forgets modules that have pages, and their parents
 
