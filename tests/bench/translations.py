@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Does iptables-restore-translate change what rules do? Over this project's own rulesets, on this host's kernel.
 
-    python -m tests.bench.translations OUT.json.gz
+    python -m tests.bench.translations OUT.json.gz tests|LAB...
 
-The rulesets are those of all labs (cases, and each exercise's start, reference, mistake and variants) and those of the
-tests of `fwlab compare`; each text once, with at most MOST rules. A ruleset whose translation leaves a rule out, as a
+The rulesets are those of the tests of `fwlab compare`, or of a lab: of its cases, and each exercise's start, reference,
+mistake and variants; each text once, with at most MOST rules. A ruleset whose translation leaves a rule out, as a
 comment, is not compared. Exit code: 0.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fwlab.checkout.project import find_project, lab_ids
+from fwlab.checkout.project import find_project
 from fwlab.checkout.raw_results import write_document
 from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
@@ -38,16 +38,18 @@ from tests.checkout import TOPOLOGY
 from tests.unit.own.pairs import DIFFERENT, EQUAL
 
 KINDS, MOST = ("iptables", "ip6tables"), 100
+#: The part of the corpus that is no lab.
+TESTS = "tests"
 _RULE = re.compile(r"^(?:\[\d+:\d+\] )?-[AI] ", re.MULTILINE)
 #: A rule that iptables-restore-translate leaves out.
 _LOST = re.compile(r"^# (-t .*)$", re.MULTILINE)
 
 
-def rulesets() -> Iterator[tuple[str, list[RulesetFile]]]:
+def rulesets(part: str) -> Iterator[tuple[str, list[RulesetFile]]]:
     """Names and files: those of iptables, and the sets that they name."""
     project = find_project()
-    for name in lab_ids(project):
-        lab = load_lab(project, name)
+    if part != TESTS:
+        lab = load_lab(project, part)
         folders = [(lab.folder / "rulesets" / case.ruleset, case.parameters) for case in lab.cases.values()]
         for exercise in lab.exercises:
             own = [lab.folder / "rulesets" / exercise.id / part for part in PARTS]
@@ -61,6 +63,7 @@ def rulesets() -> Iterator[tuple[str, list[RulesetFile]]]:
             if any(file.kind in KINDS for file in files):
                 kept = [file for file in files if file.kind in (*KINDS, "ipset")]
                 yield str(folder.relative_to(project.labs)), kept
+        return
     for name, pair in {**EQUAL, **DIFFERENT}.items():
         for side, rules in zip(("old", "new"), pair[:2], strict=True):
             if rules.kind in KINDS:
@@ -128,7 +131,7 @@ def main() -> int:
         "rulesets": {},
     }
     seen: set[tuple[str, ...]] = set()
-    for name, files in rulesets():
+    for name, files in (one for part in sys.argv[2:] for one in rulesets(part)):
         files = [as_saved(file) for file in files]
         text = tuple(file.text for file in files)
         rules = sum(len(_RULE.findall(one)) for one in text)
