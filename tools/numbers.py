@@ -103,7 +103,8 @@ class Numbers:
 
     def cost(self, case: str) -> float:
         """Instructions."""
-        return 1e9 / self.median(case)
+        median = self.median(case)
+        return median if METRICS[self._lab.cases[case].metric].unit == "instructions" else 1e9 / median
 
     def thousands(self, case: str) -> float:
         """The cost in thousand instructions."""

@@ -2,6 +2,7 @@
 """`fwlab compare` and `fwlab price`: whether another ruleset does the same as one's own, and what both cost."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ from rich.console import Console
 
 from fwlab.checkout.atomic_write import check_writable, write_atomically
 from fwlab.checkout.project import find_project
-from fwlab.cli.options import Json, Keep, MachinesOf, TestbedName, Verbose, number
+from fwlab.cli.options import Events, Json, Keep, MachinesOf, TestbedName, Verbose, number
 from fwlab.cli.output import plain, print_json
 from fwlab.host.ssh import Ssh
 from fwlab.measure.context import run_context
 from fwlab.measure.session import open_session
+from fwlab.metrics.call_stacks import RATES
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure
-from fwlab.model.events import EventSink, StepStarted
+from fwlab.model.events import EventSink, ResultMade, StepStarted
 from fwlab.model.printable import printable
 from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Start, loaded, opened
@@ -28,12 +30,12 @@ from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
-from fwlab.own.page import page
 from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.rules import Rules
 from fwlab.own.stretches import divide
-from fwlab.report.progress import listener
+from fwlab.report.own_page import page
+from fwlab.report.progress import json_lines, listener
 
 #: The lab whose machines are used, unless others are named.
 LAB = "lab01-forwarding"
@@ -75,6 +77,7 @@ def price_command(
     pcap_only: PcapOnly = False,
     route: RoutesGiven = None,
     as_json: Json = False,
+    events: Events = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
@@ -89,7 +92,7 @@ def price_command(
     if html is not None:
         check_writable(html.parent)
     with (
-        _notifying(verbose) as (emit, notify),
+        _notifying(verbose, events) as (emit, notify),
         _kernel(False, testbed, keep, machines, emit) as kernel,
     ):
         per_instruction = _fixed(kernel)
@@ -107,7 +110,7 @@ def price_command(
                 prices = [replace(one, weight=counted[one.of.decider]) for one in prices]
             division = divide(bench, known, prices, per_instruction, notify)
             most = next(iter(heaviest(prices)), None)
-            stacks = sampled(bench, bare, most, notify) if html is not None and most is not None else {}
+            stacks = sampled(bench, bare, most, RATES, notify) if html is not None and most is not None else {}
             made = (
                 forms(kernel.start, (bench, bare), files, layout, prices, per_instruction, notify)
                 if other_forms
@@ -136,7 +139,7 @@ def price_command(
         lines = [*_taken(layout, more).values(), *showing.price_lines(prices, division, reached, bench.name)]
         lines += showing.form_lines(made, prices) if made else ()
         lines += showing.change_lines(tried) if tried is not None else ()
-        plain(Console(), "\n".join(lines))
+        _say("\n".join(lines), events)
     raise typer.Exit(EXIT_PASS)
 
 
@@ -151,6 +154,7 @@ def compare_command(
     pcap_only: PcapOnly = False,
     route: RoutesGiven = None,
     as_json: Json = False,
+    events: Events = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
@@ -165,7 +169,7 @@ def compare_command(
     files, most = (own_files([old]), own_files([new])), number(at_most)
     capture = _capture(pcap, pcap_only, route)
     with (
-        _notifying(verbose) as (emit, notify),
+        _notifying(verbose, events) as (emit, notify),
         _kernel(here, testbed, keep, machines, emit) as kernel,
         opened(kernel.start, f"OLD {old.name}") as before,
         opened(kernel.start, f"NEW {new.name}") as after,
@@ -183,9 +187,18 @@ def compare_command(
         prices = {"prices": showing.pairs_document(pairs, rules[0])} if pairs else {}
         print_json({**showing.comparison_document(found), **prices, **_taken(layout, more)})
     else:
-        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name))]
-        plain(Console(), "\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]))
+        source = showing.DRAWN if pcap is None else showing.CAPTURED if pcap_only else showing.BOTH
+        lines = [*_taken(layout, more).values(), *showing.comparison_lines(found, (before.name, after.name), source)]
+        _say("\n".join([*lines, *(showing.pair_lines(pairs, rules[0]) if pairs else ())]), events)
     raise typer.Exit(EXIT_FAIL if found.differences or (dearer(pairs) or 0.0) > most else EXIT_PASS)
+
+
+def _say(text: str, events: bool) -> None:
+    """Print what was found, or emit it as the last event."""
+    if events:
+        json_lines(sys.stdout)(ResultMade(text))
+    else:
+        plain(Console(), text)
 
 
 def _capture(
@@ -207,8 +220,12 @@ def _taken(layout: Layout, capture: Capture | None) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _notifying(verbose: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
+def _notifying(verbose: bool, events: bool) -> Iterator[tuple[EventSink, Callable[[str], None]]]:
     """Where events go, and a function that reports a step by its words."""
+    if events:
+        emit = json_lines(sys.stdout)
+        yield emit, lambda step: emit(StepStarted(step))
+        return
     with listener(Console(stderr=True), verbose=verbose) as emit:
         yield emit, lambda step: emit(StepStarted(step))
 

@@ -2,6 +2,7 @@
 """`fwlab web`: the labs in the browser."""
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,10 +10,13 @@ from rich.console import Console
 
 from fwlab.checkout.project import Project, find_project
 from fwlab.cli.output import plain
+from fwlab.grading.course import Course, read_course
 from fwlab.model.errors import CannotMeasure
 
 out = Console()
 PORT = 8080
+#: Nobody else's host reaches these.
+LOOPBACK = ("127.0.0.1", "::1")
 
 
 def web_command(
@@ -21,14 +25,29 @@ def web_command(
         str,
         typer.Option("--address", help="The IP address to listen at; all others than 127.0.0.1 and ::1 let others in."),
     ] = "127.0.0.1",
+    shell: Annotated[
+        bool | None,
+        typer.Option(
+            "--shell/--no-shell", help="Offer shells on this host and on the DUT (default: only at 127.0.0.1 and ::1)."
+        ),
+    ] = None,
+    class_folder: Annotated[
+        Path | None, typer.Option("--class", metavar="DIR", help="Show the grading in this folder, also as it runs.")
+    ] = None,
+    course: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="course.yml, for the grades of the class.")
+    ] = None,
 ) -> None:
-    """Show the labs in the browser: pages, exercises, checks and measurements. Ctrl-C ends it."""
+    """Show the labs in the browser: pages, exercises, checks, measurements, machines. Ctrl-C ends it."""
     project = find_project()
     if find_spec("nicegui") is None:
         raise CannotMeasure("the page needs NiceGUI, which is not installed", _installs(project))
+    from fwlab.web.instructor import Classroom
     from fwlab.web.server import serve  # a second, which no other command takes
 
-    serve(project, address, port, _say)
+    classroom = Classroom(class_folder, read_course(project, course) if course else Course()) if class_folder else None
+    offered = address in LOOPBACK if shell is None else shell
+    serve(project, address, port, _say, shell=offered, classroom=classroom)
 
 
 def _say(address: str) -> None:

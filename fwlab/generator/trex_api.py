@@ -20,6 +20,11 @@ _ADDRESSES = {
     "IP": {"src": "16.0.0.1", "dst": "48.0.0.1"},
     "IPv6": {"src": "::2", "dst": "::1"},
 }
+#: Layers of scapy that take more than half of the time to import it. A profile that needs one imports its module.
+_LEFT_OUT = {
+    "dcerpc", "gssapi", "kerberos", "ldap", "msrpce.rpcclient", "msrpce.rpcserver", "ntlm", "smb", "smb2", "smbclient",
+    "smbserver", "spnego", "x509",
+}  # fmt: skip
 #: Where TRex's client of today has the modules of trex-stl-lib.
 _NAMES_TODAY = {
     "trex_stl_lib": "trex.stl",
@@ -32,10 +37,13 @@ _NAMES_TODAY = {
 @cache
 def provide() -> None:
     """Import the API, by both of its names."""
+    from scapy.config import conf
+
     modules: Any = sys.modules
     if "imp" not in modules:  # Python 3.12 removed it; the library uses only reload
         modules["imp"] = types.ModuleType("imp")
         modules["imp"].reload = importlib.reload
+    conf.load_layers = [layer for layer in conf.load_layers if layer not in _LEFT_OUT]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         importlib.import_module("fwlab.generator.trex.api_additions")

@@ -26,6 +26,7 @@ from fwlab.grading.submissions import as_recorded
 from fwlab.grading.works import Work
 from fwlab.measure.context import RunContext
 from fwlab.measure.saved_runs import published_runs
+from fwlab.metrics.price import METRIC as PRICE
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
@@ -284,6 +285,7 @@ def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs:
         failures=typical_failures(grading),
         predictions=predictions_of_class(grading),
         reasons=reasons_of_class(grading),
+        boards=boards(grading),
         off=OFF,
         pairs=pairs,
     )
@@ -317,6 +319,20 @@ def typical_failures(grading: Grading) -> list[Failure]:
             texts.setdefault((work.exercise, check), text)
     found = [Failure(*key, tuple(who), texts[key]) for key, who in students.items()]
     return sorted(found, key=lambda failure: -len(failure.students))
+
+
+def boards(grading: Grading) -> dict[str, list[float]]:
+    """By exercise that is about a price, that of each work whose packets become what they must, the cheapest first.
+
+    Whose they are is not said.
+    """
+    found: dict[str, list[float]] = {}
+    for work in grading.works:
+        for check in work.checks:
+            others = [one.outcome for one in work.checks if one is not check]
+            if check.metric == PRICE.name and check.value is not None and set(others) == {Outcome.PASS}:
+                found.setdefault(work.exercise, []).append(check.value)
+    return {exercise: sorted(found[exercise]) for exercise in grading.exercises if exercise in found}
 
 
 def _failures(work: WorkMark) -> list[tuple[str, str]]:

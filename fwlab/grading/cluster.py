@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Future, LocalCluster, Security, Worker, get_worker
+from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm import CommClosedError
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
@@ -46,6 +47,8 @@ MACHINES = {"MACHINES": 1}
 LOOPBACK = "127.0.0.1:0"
 #: How long a worker waits for its scheduler before it says so (s).
 LATE_S = 3.0
+#: What Dask raises while the scheduler is away, and after it has given up reaching it.
+AWAY = (CommClosedError, ClosedClientError, FutureCancelledError)
 #: Why Dask closes a worker whose scheduler ends.
 SCHEDULER_GONE = ("worker-handle-scheduler-connection-broken", "scheduler-close")
 #: The topic under which workers report what happens before a task ends.
@@ -190,7 +193,10 @@ class Message:
 
 
 class Cluster:
-    """Tasks go in, messages come out. Made by `open_cluster`."""
+    """Tasks go in, messages come out. Made by `open_cluster`.
+
+    The scheduler may die at any moment. Nothing here raises because of that, except `require_scheduler`.
+    """
 
     def __init__(
         self,
@@ -223,7 +229,7 @@ class Cluster:
     @property
     def workers(self) -> dict[str, str]:
         """By address, the names of the workers that are there; none while the scheduler is away."""
-        with contextlib.suppress(CommClosedError):
+        with contextlib.suppress(*AWAY):
             known = self._client.scheduler_info(n_workers=-1).get("workers", {})
             return {address: str(worker["name"]) for address, worker in known.items()}
         return {}
@@ -232,11 +238,21 @@ class Cluster:
         """The name of a worker, or its address if it is gone."""
         return self.workers.get(address, address)
 
-    def submit(self, setup: Setup, task: Task) -> Future:
-        """Have a worker grade the task."""
-        future = self._client.submit(grade, setup, task, resources=MACHINES, pure=False, retries=0)
-        future.add_done_callback(lambda ended: self._messages.put(Message(ended=ended)))
-        return future
+    def submit(self, setup: Setup, task: Task) -> Future | None:
+        """Have a worker grade the task; None if the scheduler is away."""
+        with contextlib.suppress(*AWAY):
+            future = self._client.submit(grade, setup, task, resources=MACHINES, pure=False, retries=0)
+            future.add_done_callback(lambda ended: self._messages.put(Message(ended=ended)))
+            return future
+        return None
+
+    def result(self, ended: Future) -> tuple[str, str, str] | None:
+        """What `grade` returned; None if the worker died, or if the scheduler is away."""
+        if ended.status == "finished":
+            with contextlib.suppress(*AWAY):
+                address, why, hint = ended.result()
+                return address, why, hint
+        return None
 
     def next(self, timeout_s: float) -> Message | None:
         """The next message; None if there is none in time. A worker in this process measures meanwhile."""
@@ -251,8 +267,9 @@ class Cluster:
 
     def processing(self, future: Future) -> list[str]:
         """Addresses of the workers that have the task."""
-        every = self._client.processing()
-        return [address for address, keys in every.items() if future.key in keys]
+        with contextlib.suppress(*AWAY):
+            return [address for address, keys in self._client.processing().items() if future.key in keys]
+        return []
 
     def dismiss(self, address: str) -> None:
         """Do without a worker. Its task, if it has one, fails as if the worker had died."""
@@ -260,7 +277,8 @@ class Cluster:
         async def remove(dask_scheduler: Any) -> None:
             await dask_scheduler.remove_worker(address=address, stimulus_id="fwlab-dismissed")
 
-        self._client.run_on_scheduler(remove)
+        with contextlib.suppress(*AWAY):
+            self._client.run_on_scheduler(remove)
 
 
 def _message(said: dict[str, str]) -> Message:

@@ -270,9 +270,11 @@ class Engine:
                 open_ = [one for one in task.works if state.open(task.who, one)]
                 if open_ or not task.works:
                     works = [state.works[task.who, name] for name in open_]
-                    self._running[cluster.submit(state.setup, self._payload(lab, task, works))] = _Running(
-                        lab, task, time.monotonic()
-                    )
+                    future = cluster.submit(state.setup, self._payload(lab, task, works))
+                    if future is None:
+                        state.tasks.appendleft(task)
+                        return
+                    self._running[future] = _Running(lab, task, time.monotonic())
 
     def _hear(self, cluster: Cluster, message: Message) -> None:
         if message.event:
@@ -282,12 +284,11 @@ class Engine:
         if message.ended is not None and message.ended in self._running:
             running = self._running.pop(message.ended)
             state = self.labs[running.lab]
-            if message.ended.status == "finished":
-                worker, reason, hint = message.ended.result()
-                if reason:
-                    self._unusable(cluster, state, running, worker, reason, hint)
-            else:
+            result = cluster.result(message.ended)
+            if result is None:
                 self._died(cluster, running, message.ended)
+            elif result[1]:
+                self._unusable(cluster, state, running, *result)
 
     def _answered(self, cluster: Cluster, worker: str, answer: Answer) -> None:
         lab, state = answer.lab, self.labs[answer.lab]
@@ -345,7 +346,7 @@ class Engine:
         )
 
     def _died(self, cluster: Cluster, running: _Running, future: Future) -> None:
-        """A worker died with its task: the work that it was at is tried again, up to a limit."""
+        """A worker died with its task, or the scheduler did. The work is tried again, up to a limit for workers."""
         state, who = self.labs[running.lab], running.task.who
         at = next((name for name in running.task.works if state.open(who, name)), None)
         error = future.exception() if future.status == "error" else None
@@ -354,7 +355,8 @@ class Engine:
             if state.deaths[who, at] >= MAX_DEATHS:
                 reason = f"{state.deaths[who, at]} workers died while they measured it"
                 self._take(running.lab, [self._unmarked(running.lab, state.works[who, at], missing=reason)])
-        self.notify(f"a worker died while it graded {who}; {len(cluster.workers)} are left")
+        if error is not None:
+            self.notify(f"a worker died while it graded {who}; {len(cluster.workers)} are left")
         state.tasks.appendleft(running.task)
 
     def _look_after(self, cluster: Cluster) -> None:

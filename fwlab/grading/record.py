@@ -311,6 +311,19 @@ class Record:
             file.write(self._unwritten)
         self._whole, self._unwritten = self._whole + len(self._unwritten), b""
 
+    def follow(self) -> None:
+        """Take what another process has added to the file since it was read. Raises BadInput naming the file."""
+        if self.path is None:
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._whole)
+            *lines, _cut_off = file.read().split(b"\n")
+        for line in lines:
+            entry = _read(str(self.path), line)
+            if not isinstance(entry, Begun):
+                self._take(entry)
+        self._whole += sum(len(line) + 1 for line in lines)
+
     def _take(self, entry: Entry) -> None:
         match entry:
             case StudentRecord():

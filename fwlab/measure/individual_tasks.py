@@ -117,8 +117,10 @@ def values(lab: Lab, own: Lab, exercise_id: str) -> list[tuple[str, str, str]]:
         return found
     pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
         ("", before.parameters, after.parameters),
-        ("traffic: ", lab.whole.traffic[before.traffic].tunables, own.whole.traffic[after.traffic].tunables),
     ]
+    if before.traffic is not None and after.traffic is not None:
+        played = lab.whole.traffic[before.traffic], own.whole.traffic[after.traffic]
+        pairs.append(("traffic: ", played[0].tunables, played[1].tunables))
     for kind, theirs, mine in pairs:
         found += [(kind + name, str(theirs[name]), str(mine[name])) for name in theirs if theirs[name] != mine[name]]
     for old, new in zip(before.checks, after.checks, strict=True):

@@ -97,11 +97,12 @@ class Measurer:
             if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
                 nodes.emit(ItemPhase(spec.id, "loading"))
-                measured = measured.troubled(self._reset(spec))
-                measured = measured.plus(Loading(loads=load_time.load(nodes, spec)))
-                if spec.accounted:
-                    nodes.dut.must_admit_logins()
-                self._on_dut = measured.ruleset_hash
+                measured = measured.troubled(self._reset(None if spec.apart else spec))
+                if not spec.apart:
+                    measured = measured.plus(Loading(loads=load_time.load(nodes, spec)))
+                    if spec.accounted:
+                        nodes.dut.must_admit_logins()
+                    self._on_dut = measured.ruleset_hash
             played = self._played(spec)
             for step in _steps(spec, played, nodes.clock):
                 if spec.decided(measured):

@@ -23,6 +23,7 @@ from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.events import EventSink, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
+from fwlab.own import bench_client
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.qemu_process import Snapshot
 
@@ -108,6 +109,7 @@ def open_nodes(
             ns_per_instruction=ns_per_instruction,
             pacing=pacing,
             recording=recording,
+            bench=lambda: bench_client.on(to_dut),
         )
         yield Measurer(nodes), recovery, facts
 

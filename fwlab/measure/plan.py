@@ -113,6 +113,7 @@ def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSp
         reload_each_attempt=case.reload_each_attempt,
         cpus=case.cpus,
         nic=case.nic,
+        apart=any(METRICS[name].apart for name in (case.metric, *case.also)),
     )
 
 
@@ -277,6 +278,8 @@ def exercise_spec(
     reject_other_systems(lab, exercise, files)
     wanted = {name for check in exercise.checks for name in check.metrics}
     survivors = [check.traffic_class for check in exercise.checks if METRICS[check.metric].of_baseline]
+    apart = any(METRICS[name].apart for name in wanted)
+    start = lab.folder / "rulesets" / exercise.id / "start"
     ratios = [check for check in exercise.checks if check.ratio_to and METRICS[check.metric].interleaved]
     return MeasurementSpec(
         id=exercise.id,
@@ -296,6 +299,8 @@ def exercise_spec(
         nic=exercise.nic,
         accounted=True,
         load_dependent=exercise.load_dependent or exercise.stateful,
+        apart=apart,
+        compared_with=lab_ruleset(start, exercise.parameters, context.topology) if apart else [],
         interleaved=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )
 

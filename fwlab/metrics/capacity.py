@@ -24,6 +24,7 @@ from fwlab.metrics.measurement import (
     link_counters,
 )
 from fwlab.metrics.saturation import Attempt
+from fwlab.model.events import TrialsMade
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
@@ -81,7 +82,11 @@ class Capacity(OfFlood):
 
 def busy_rates(measured: Measured) -> list[float]:
     """Packets per busy second of the DUT's own clock, trial by trial, without scaling to the reference CPU."""
-    return [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
+    return _rates(measured.trials)
+
+
+def _rates(trials: Sequence[Trial]) -> list[float]:
+    return [trial.processed / trial.busy_s for trial in trials if trial.busy_s > 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +126,8 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
     with record(nodes.store, spec.traffic_name) if record else contextlib.nullcontext() as seen:
         trials, played = _flat_out(nodes, spec, level)
         delivery = _delivery(nodes, spec, played.sent, before, seen) if counted else None
+    if rates := _rates(trials.valid):
+        nodes.emit(TrialsMade(spec.id, CAPACITY.name, tuple(rate * nodes.ns_per_instruction for rate in rates)))
     return Flood(*trials, sent=played.sent, pps=round(played.rate, 1), delivery=delivery)
 
 

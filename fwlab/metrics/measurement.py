@@ -23,6 +23,7 @@ from fwlab.model.events import EventSink
 from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import RulesetFile
+from fwlab.own.bench_client import Start
 
 T = TypeVar("T")
 
@@ -45,6 +46,8 @@ class MeasurementSpec:
     nic      model of NIC that it must have in addition to the usual one
     accounted  of an exercise: what the DUT sends in the flood is recorded where QEMU sees each frame, connections are
              counted in a flood as well, and the ruleset must let new logins in
+    apart    the ruleset is loaded in a network namespace of its own, and nothing of it is the DUT's
+    compared_with  of a ruleset apart: the rules that it is compared with, those of the exercise's start
     remarks  what to say of the ruleset in addition to the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     decided  asked before each step: whether what was measured so far is enough
@@ -69,6 +72,8 @@ class MeasurementSpec:
     nic: str | None = None
     accounted: bool = False
     load_dependent: bool = False
+    apart: bool = False
+    compared_with: list[RulesetFile] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     interleaved: "MeasurementSpec | None" = None
     decided: Callable[[Measured], bool] = lambda _so_far: False
@@ -109,6 +114,7 @@ class Nodes:
     echo      `echo(count, interval_s)` sends `count` probes from the generator through the DUT to the sink and back
     ns_per_instruction  nanoseconds of the DUT's clock for each instruction; 1 where that clock is the host's
     pacing    plays at exact loads in the DUT's own time; None where that cannot be
+    bench     makes network namespaces on the DUT, each with rules of its own
     recording  `recording(store, traffic)` counts what the DUT sends while it is open, by each frame that passes its
               NICs; None where QEMU does not see them, so that sink and generator count
     """
@@ -129,6 +135,7 @@ class Nodes:
     ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
     recording: Recorder | None = None
+    bench: Callable[[], Start] = _absent
 
 
 def link_counters(nodes: Nodes, counters: dict[str, int] | None = None) -> tuple[int, int]:
@@ -176,6 +183,8 @@ class Phase(IntEnum):
     FUNCTIONS = 35  # what a model of the core counted in the trials, by function of the kernel
     PROFILE = 40
     AFTER_FLOOD = 50
+    COMPARING = 55
+    PRICING = 56
     SURVIVAL = 60
     LIGHT_LOAD = 70
     FLAT_OUT = 71
@@ -219,9 +228,11 @@ class MeasurableMetric(Metric, Protocol):
     keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
     times_loading  whether it is measured as the ruleset is loaded, so that the DUT must have nothing of it before
     takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
+    apart          whether it loads the ruleset in a network namespace of its own
     """
 
     steps: Callable[[MeasurementSpec, TrafficKind, Clock], Sequence[Step]]
     keeps_ruleset: bool = False
     takes_ruleset: bool = False
     times_loading: bool = False
+    apart: bool = False

@@ -44,6 +44,14 @@ STANDARD_CHECKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "pass": "All packets of the class {class} leave by the link that they came from.",
             "fail": "Packets of the class {class} are dropped on their way back. Which rule accepts that direction?",
         },
+        "behaves-alike": {
+            "kind": "same",
+            "metric": "differences",
+            "between": (0, 0),
+            "why": "A ruleset may only be exchanged for one that does the same.",
+            "pass": "No packet that was drawn becomes something else than with the start.",
+            "fail": "A packet becomes something else than with the start (start / yours):",
+        },
         "entries-loaded": {
             "metric": "entries",
             "why": "The list is part of the exercise, so all of it must be loaded.",

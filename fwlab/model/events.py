@@ -82,6 +82,15 @@ class Warned:
 
 
 @dataclass(frozen=True)
+class TrialsMade:
+    """Further valid trials of a case or exercise, as a metric sees each of them, in its unit."""
+
+    item: str
+    metric: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class BoundsNarrowed:
     """A search for a rate has made one more trial.
 
@@ -111,6 +120,13 @@ class BoundsNarrowed:
 
 
 @dataclass(frozen=True)
+class ResultMade:
+    """What a command that writes no report has found, as it would print it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class TerminalLent:
     """Another program, such as a shell on the DUT, has the terminal until it is back."""
 
@@ -129,8 +145,10 @@ Event = (
     | ItemPhase
     | ItemFinished
     | ItemLeftOut
+    | TrialsMade
     | BoundsNarrowed
     | Warned
+    | ResultMade
     | TerminalLent
     | TerminalBack
 )

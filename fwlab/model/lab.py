@@ -144,7 +144,7 @@ class Predict(Strict):
 class Exercise(Strict):
     """What the student writes into work/<id>/, and how it is judged. rulesets/<id>/ has start, reference and mistake.
 
-    traffic         what is played
+    traffic         what is played; nothing, where checks draw packets from the rules
     parameters      words of the templates
     state_packets   packets played before states are counted; needed by checks of states and state_bytes
     total_load      load as a multiple of the baseline's capacity; needed by checks of survival
@@ -165,7 +165,7 @@ class Exercise(Strict):
 
     id: Identifier
     title: str
-    traffic: str
+    traffic: str | None = None
     parameters: dict[str, Value] = {}
     state_packets: int | None = Field(default=None, ge=1)
     total_load: float | None = Field(default=None, gt=0)
@@ -214,8 +214,8 @@ class Lab(Strict):
     sources: list[str] = []
     needs: Needs = Needs()
     defaults: Defaults = Defaults()
-    classes: dict[Identifier, TrafficClass]
-    declared_traffic: dict[Identifier, Traffic] = Field(alias="traffic")
+    classes: dict[Identifier, TrafficClass] = {}
+    declared_traffic: dict[Identifier, Traffic] = Field(default={}, alias="traffic")
     trials: Trials = Trials()
     declared_baseline: str | dict[Identifier, str] = Field(alias="baseline")
     single_cases: list[Case] = Field(default=[], alias="cases")
@@ -439,10 +439,11 @@ class Lab(Strict):
             if exercise.id in seen:
                 raise ValueError(f"{where} is declared twice")
             seen.add(exercise.id)
-            if exercise.traffic not in self.traffic:
+            if exercise.traffic is not None and exercise.traffic not in self.traffic:
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
+            played = None if exercise.traffic is None else self.traffic[exercise.traffic]
+            of_connections = played is not None and played.connections is not None
             for check in exercise.checks:
-                of_connections = self.traffic[exercise.traffic].connections is not None
                 check.reject_unknown(where, set(self.classes), metrics, known, of_connections=of_connections)
                 judgeable(check.metrics, known, where)
             asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))

@@ -273,6 +273,16 @@ class Values(Part):
     extra: dict[str, list[float]] = {}
 
 
+class Differences(Part):
+    """Packets that become something else than with other rules; written only if that was asked for.
+
+    words  of each, on one line: what differs, the conversation, and what decided
+    """
+
+    key: ClassVar[str] = "differences"
+    words: list[str] = []
+
+
 class Trouble(Part):
     """What went wrong.
 

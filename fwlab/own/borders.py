@@ -9,8 +9,9 @@ other flags, or belong to a connection in another state. Whether a packet reache
 import ipaddress
 import json
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -60,7 +61,13 @@ LATER = ("forward", "postrouting")
 WHOLE = 5
 #: Distance within a chain up to which two rules are brought together, pairs that are looked at, and packets from them.
 NEAR, MAX_PAIRS, MAX_FROM_PAIRS = 200, 20_000, 1500
+#: By the hook that an answer meets, that of the packet which it answers; rules that may have let that one pass, the
+#: least particular first, and how many of these an answer is tried with besides the plainest packet.
+OPENED_AT = {"forward": "forward", "input": "output"}
+OPENERS, ANSWERS = 40, 2
+_LETS_PASS = re.compile(r" -j ACCEPT\b|\baccept$")
 #: Ends of address ranges that no router forwards from or to.
+_LOOPBACK = int(ipaddress.IPv4Address("127.0.0.0")), int(ipaddress.IPv4Address("127.255.255.255"))
 NO_HOST = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8")))
 
 
@@ -162,8 +169,8 @@ def draw(rules: Rules, layout: Layout, seed: int | None = 1) -> list[Drawn]:
     """
     chance = None if seed is None else random.Random(seed)
     found: dict[str, Drawn] = {}
-    pairs = _of_pairs(_pairs(rules), layout) if chance else ()
-    for drawn in (*_plain(layout), *_to_many(layout), *_of_rules(rules, layout, chance), *pairs):
+    more = (*_of_pairs(_pairs(rules), layout), *_answers(rules, layout)) if chance else ()
+    for drawn in (*_plain(layout), *_to_many(layout), *_of_rules(rules, layout, chance), *more):
         known = found.get(drawn.identity)
         subjects = (*(known.subjects if known else ()), *drawn.subjects)
         found[drawn.identity] = Drawn(drawn.steps, tuple(dict.fromkeys(subjects)))
@@ -250,6 +257,71 @@ def _pairs(rules: Rules) -> Iterator[Two]:
 def _at_distance(chains: Iterable[tuple[list[Rule], Way]], distance: int) -> Iterator[Two]:
     for several, way in chains:
         yield from ((one, other, way) for one, other in zip(several, several[distance:], strict=False))
+
+
+def _answers(rules: Rules, layout: Layout) -> Iterator[Drawn]:
+    """Packets that fulfil a rule's conditions as answers in a connection that another rule's packet has opened.
+
+    A rule that blocks somebody blocks his answers, too, unless one for established connections comes first.
+    """
+    ways = rules.reached_from()
+    openers = {
+        hook: sorted(
+            (
+                (*_turned_matches((*way, *rule.matches)),)
+                for where, several in ways.items()
+                for asked_by, way in several[:1]
+                for rule in rules.of(rules.chains[where])
+                if asked_by == OPENED_AT[hook] and _LETS_PASS.search(rule.text)
+                if not any(match.field == "state" for match in rule.matches)
+            ),
+            key=len,
+        )[:OPENERS]
+        for hook in OPENED_AT
+    }
+    looked_at = 0
+    for where, several in ways.items():
+        for hook, way in several[:1]:
+            for rule in rules.of(rules.chains[where]) if hook in OPENED_AT else ():
+                own = (*way, *rule.matches)
+                if any(match.field == "state" for match in own) or _LETS_PASS.search(rule.text):
+                    continue
+                found = 0
+                for opener in ((), *openers[hook]):
+                    looked_at += 1
+                    if looked_at > MAX_PAIRS or found > ANSWERS:
+                        break
+                    for drawn in _answer((*own, *opener), hook, layout):
+                        found += 1
+                        yield drawn
+
+
+def _answer(conditions: tuple[Match, ...], hook: str, layout: Layout) -> Iterator[Drawn]:
+    asked = [match for match in conditions if match.field != "version"]
+    for version in _numbers("version", conditions)[:1]:
+        for ends in [*_ends(hook, asked, layout)][:1]:
+            point = _solved(asked, {"version": version, **ends}, layout)
+            if point is not None and point["iif"] not in (SELF, LO):
+                yield Drawn(conversation({**_sent(point, hook), "state": "established"}, reverse=True))
+
+
+def _turned_matches(matches: Iterable[Match]) -> Iterator[Match]:
+    """What an answer has to be to packets that fulfil these, as far as that can be told."""
+    for match in matches:
+        if match.field in _TURNED:
+            yield replace(match, field=_TURNED[match.field])
+
+
+_TURNED = {
+    "saddr": "daddr",
+    "daddr": "saddr",
+    "sport": "dport",
+    "dport": "sport",
+    "iif": "oif",
+    "oif": "iif",
+    "version": "version",
+    "proto": "proto",
+}
 
 
 def beyond(rules: Rules, layout: Layout, past: Mapping[Key, tuple[Match, ...]], seed: int) -> Iterator[Drawn]:
@@ -352,7 +424,12 @@ def _ends(hook: str, matches: list[Match], layout: Layout) -> Iterator[Point]:
     if hook in ("output", "postrouting") and leave:
         yield {"iif": SELF, "oif": leave[-1]}
     asked = [match for match in matches if match.field in ("iif", "oif")]
-    by_name = any((LO, LO) in match.spans and not match.negated for match in asked)
+    by_name = any((LO, LO) in match.spans and not match.negated for match in asked) or any(
+        _LOOPBACK[0] <= low <= _LOOPBACK[1]
+        for match in matches
+        if match.field in ("saddr", "daddr") and not match.negated
+        for low, _ in match.spans
+    )
     if by_name and hook in ("input", "output") and all(_fulfils(match, LO) for match in asked):
         yield {"iif": LO, "oif": LO}
 
@@ -509,11 +586,13 @@ def _varied(base: Point, match: Match, layout: Layout, chance: random.Random) ->
             spans = [*spans[: MAX_SPANS // 2], *chance.sample(spans[MAX_SPANS // 2 :], MAX_SPANS // 2)]
         for span in spans:
             for value in _at_ends(name, span, version):
-                if name not in ("saddr", "daddr") or _usable(value, version):
+                if name not in ("saddr", "daddr") or _usable(value, version, on_lo=base["iif"] == LO):
                     yield {**base, name: value}
 
 
-def _usable(value: int, version: int) -> bool:
+def _usable(value: int, version: int, *, on_lo: bool) -> bool:
+    if on_lo and version == 4 and _LOOPBACK[0] <= value <= _LOOPBACK[1]:
+        return True
     address = ipaddress.IPv4Address(value) if version == 4 else ipaddress.IPv6Address(value)
     return not any(address in network for network in NO_HOST if network.version == version)
 

@@ -72,10 +72,12 @@ def compare(
     capture: Capture | None = None,
     *,
     only_captured: bool = False,
+    most: int = MAX_KINDS,
 ) -> Comparison:
     """Play packets from both rulesets' borders through both, whose rules are loaded.
 
     capture  whose conversations are played, too, or alone
+    most     kinds of differences that are reduced
     """
     old.prepare(layout)
     new.prepare(layout)
@@ -93,10 +95,10 @@ def compare(
         difference = first_difference(drawn.steps, before, after, {})
         if difference is not None:
             kinds.setdefault(_kind(difference, rules), []).append((drawn, difference))
-    found.left_out = max(0, len(kinds) - MAX_KINDS)
+    found.left_out = max(0, len(kinds) - most)
     seen = dict[Any, Difference]()
-    for number, several in enumerate(list(kinds.values())[:MAX_KINDS], 1):
-        notify(f"reducing difference {number} of {min(len(kinds), MAX_KINDS)}")
+    for number, several in enumerate(list(kinds.values())[:most], 1):
+        notify(f"reducing difference {number} of {min(len(kinds), most)}")
         shrunk = judge.plainest([drawn.steps for drawn, _ in several[:TRIED]])
         if shrunk is None:
             found.unstable += 1

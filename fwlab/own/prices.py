@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fwlab.metrics.call_stacks import RATES
 from fwlab.own.bench import SELF
 from fwlab.own.bench_client import Bench, Timed
 from fwlab.own.reach import Reached
@@ -134,11 +133,13 @@ def heaviest(prices: Sequence[Price]) -> list[Price]:
     return sorted(able, key=lambda one: -one.total * ((one.weight or 0) if counted else 1))
 
 
-def sampled(bench: Bench, bare: Bench, one: Price, notify: Callable[[str], None]) -> dict[str, int]:
-    """Call stacks of the kernel with the packet of this class, and their samples."""
+def sampled(
+    bench: Bench, bare: Bench, one: Price, rates: Sequence[int], notify: Callable[[str], None]
+) -> dict[str, int]:
+    """Call stacks of the kernel with the packet of this class, and their samples at these rates (Hz)."""
     notify(f"{bench.name}: sampling the kernel with a packet of the class that takes most")
     with bench.untraced(), bare.untraced():
-        return bench.sample(one.of.timed, RATES)
+        return bench.sample(one.of.timed, rates)
 
 
 def _times(bench: Bench, found: Sequence[Class]) -> list[list[int]]:
@@ -182,10 +183,21 @@ def side_by_side(
     return [Pair(one.of, one.total, one.bare, one.weight) for one in prices if one.bare is not None]
 
 
-def dearer(pairs: Sequence[Pair]) -> float | None:
-    """How much dearer the new rules are, as a share: by the old ones' counters, or each class once if none counted."""
+def means(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """What a packet costs under the old rules and the new, by the old ones' counters, or each class once if none
+    counted. Raises ZeroDivisionError without any pair."""
     counted = any(one.weight for one in pairs)
+    weights = [(one.weight or 0) if counted else 1 for one in pairs]
     old, new = (
-        sum(getattr(one, side) * ((one.weight or 0) if counted else 1) for one in pairs) for side in ("old", "new")
+        sum(getattr(one, side) * weight for one, weight in zip(pairs, weights, strict=True)) / sum(weights)
+        for side in ("old", "new")
     )
-    return new / old - 1 if old else None
+    return old, new
+
+
+def dearer(pairs: Sequence[Pair]) -> float | None:
+    """How much dearer the new rules are, as a share, by `means`."""
+    if not pairs:
+        return None
+    old, new = means(pairs)
+    return new / old - 1

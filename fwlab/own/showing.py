@@ -19,6 +19,8 @@ _FLAGS = (("SYN", 2), ("ACK", 16), ("FIN", 1), ("RST", 4), ("PSH", 8), ("URG", 3
 _PROTOCOLS = {TCP: "TCP", UDP: "UDP", ICMP: "ICMP", ICMPV6: "ICMPv6"}
 #: Rules that are listed at most, and characters of each.
 LISTED, WIDTH = 20, 110
+#: Where the conversations of a comparison come from.
+DRAWN, CAPTURED, BOTH = "drawn from both rulesets", "of the capture", "drawn from both rulesets, or of the capture"
 #: Characters of a bar.
 BAR = 24
 
@@ -73,8 +75,8 @@ def became(walk: Walk | None) -> str:
     return f"{fate}: {'; '.join(left)}" if left else fate
 
 
-def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
-    """A comparison for people."""
+def comparison_lines(found: Comparison, names: tuple[str, str], source: str = DRAWN) -> Iterator[str]:
+    """A comparison for people. source: where its conversations come from."""
     for number, one in enumerate(found.differences, 1):
         yield f"difference {number}, in {_counted(one.kinds, 'conversation')}: {', '.join(_changes(one))}"
         yield from (f"  {line}" for line in steps_in_words(one.steps))
@@ -82,7 +84,7 @@ def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]
             yield f"  {name}: {became(walk)}"
             yield from (f"    {line}" for line in deciding(walk, side.rules))
         yield ""
-    tried = f"{found.conversations} conversations ({found.packets} packets) drawn from both rulesets"
+    tried = f"{found.conversations} conversations ({found.packets} packets) {source}"
     yield f"tried: {tried}, on Linux {found.kernel}"
     for name, side in zip(names, (found.old, found.new), strict=True):
         yield from reached_lines(name, side)
@@ -92,6 +94,16 @@ def comparison_lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]
         yield f"{found.unstable} kinds of differences did not show again when played alone; they do not count"
     kinds = len(found.differences)
     yield _counted(kinds, "difference") if kinds else "no difference was found in what was tried"
+
+
+def difference_in_words(one: Difference, found: Comparison) -> str:
+    """A difference on one line: what differs, the conversation, and what decided on either side."""
+    decided = [
+        f"{name} decides by `{side.rules.words(walk.decider)}`"
+        for name, walk, side in (("the start", one.old, found.old), ("yours", one.new, found.new))
+        if walk is not None and walk.decider is not None
+    ]
+    return "; ".join([", ".join(_changes(one)), *steps_in_words(one.steps), *decided])
 
 
 def _counted(number: int, what: str) -> str:

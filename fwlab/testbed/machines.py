@@ -4,7 +4,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -29,6 +29,38 @@ from fwlab.testbed.throttle import Throttle
 UP_TIMEOUT_S = 1200
 #: libvirt's words.
 RUNNING, OFF = "running", "shut off"
+
+
+def _domains(project: Project, labs: Iterable[str]) -> dict[str, tuple[str, Role]]:
+    """By libvirt's name of each machine of these labs, the lab and the role."""
+    prefix = domain_prefix(project.root)
+    names: dict[Role, str] = {role: "" if role == "dut" else f"-{role}" for role in ROLES}
+    return {f"{prefix}{lab}{suffix}": (lab, role) for lab in labs for role, suffix in names.items()}
+
+
+def states(project: Project, labs: Iterable[str]) -> dict[str, dict[Role, str]]:
+    """By lab and role, the state of each machine of these labs, in libvirt's words; none if it does not answer."""
+    found = dict[str, dict[Role, str]]()
+    domains = _domains(project, labs)
+    for line in virsh("list", "--all", timeout_s=30).stdout.splitlines():  # number, name, state
+        fields = line.split(maxsplit=2)
+        if len(fields) == 3 and fields[1] in domains:
+            lab, role = domains[fields[1]]
+            found.setdefault(lab, {})[role] = fields[2].strip()
+    return found
+
+
+def memory_of_machines(project: Project, labs: Iterable[str]) -> dict[str, int]:
+    """By lab, how much of the host's memory the QEMUs of its running machines have (MiB)."""
+    found = dict[str, int]()
+    domains, lab = _domains(project, labs), None
+    for line in virsh("domstats", "--balloon", "--list-running", timeout_s=30).stdout.splitlines():
+        name, _, value = line.strip().partition("=")
+        if line.startswith("Domain:"):
+            lab, _ = domains.get(line.split("'")[1], (None, ""))
+        elif name == "balloon.rss" and lab is not None:
+            found[lab] = found.get(lab, 0) + int(value) // 1024
+    return found
 
 
 class Machines:
@@ -70,12 +102,8 @@ class Machines:
         return True
 
     def _states(self) -> dict[Role, str]:
-        """By role, the state of each of the lab's machines, in libvirt's words; none if libvirt does not answer."""
-        lines = virsh("list", "--all", timeout_s=30).stdout.splitlines()  # number, name, state
-        found = {fields[1]: fields[2].strip() for line in lines if len(fields := line.split(maxsplit=2)) == 3}
-        prefix = domain_prefix(self._project.root) + self._lab.id
-        domains: dict[Role, str] = {role: prefix if role == "dut" else f"{prefix}-{role}" for role in ROLES}
-        return {role: found[domain] for role, domain in domains.items() if domain in found}
+        """By role, the state of each of the lab's machines; none if libvirt does not answer."""
+        return states(self._project, [self._lab.id]).get(self._lab.id, {})
 
     def _answers(self, role: Role) -> bool:
         return self._ssh[role].answers()

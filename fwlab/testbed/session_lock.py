@@ -60,6 +60,20 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
             _write(file, "")
 
 
+def holder_of(project: Project, machines: str) -> str | None:
+    """Who holds the machines of this lab; None if nobody does."""
+    try:
+        file = lock_path(project, machines).open("rb", buffering=0)
+    except OSError:
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _holder(file) or "another command"
+    return None
+
+
 def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
     named: str | None = None
     while True:

@@ -26,11 +26,15 @@ from fwlab.student.measured import estimate
 from fwlab.student.predictions import number_in, predict_exercise, read_predictions
 from fwlab.student.progress import FILE, explain, in_order, read_progress
 from fwlab.student.status import sources_of
+from fwlab.web.axis import Axis, slider
 from fwlab.web.jobs import Job, Jobs
+from fwlab.web.texts import EXTRAS, exercise_text, picture_of
 from fwlab.web.view import attempt, cancel_button, progress_of, trouble, words
 
 #: A longer file is not sent to the browser (characters). A list of 265 000 addresses has some four million.
 MAX_EDITED = 200_000
+#: A lab's picture of its addresses.
+PLAN = "network.svg"
 #: Seconds between looks at what a check does, and at what commands wrote meanwhile.
 EVERY_S = 0.5
 
@@ -60,6 +64,10 @@ class _Page:
 
     def draw(self) -> None:
         words("p", self._exercise.shown_title, "lead")
+        if picture_of(self._project, self._lab.id, PLAN) is not None:
+            ui.image(f"/pictures/{self._lab.id}/{PLAN}").props(
+                'alt="Addresses, from the generator to the sink"'
+            ).classes("plan")
         for title, part in (
             ("1. Predict", self.prediction),
             ("2. Write the ruleset", self.ruleset),
@@ -98,7 +106,10 @@ class _Page:
     def prediction(self) -> None:
         exercise, done = self._exercise, read_progress(self._lab).of(self._exercise.id)
         metric, first = METRICS[exercise.predict.metric], done.first_measured
-        words("p", exercise.predict.question.strip())
+        if asked := exercise_text(self._project, self._lab, exercise.id):
+            ui.markdown(asked, extras=EXTRAS)
+        else:
+            words("p", exercise.predict.question.strip())
         if first is not None:
             said = (
                 "You predicted nothing"
@@ -118,6 +129,7 @@ class _Page:
             number = ui.input(f"Your number ({unit})").mark("prediction")
             ui.button("Predict", on_click=lambda: self._predict(number.value)).props("no-caps")
             number.on("keydown.enter", lambda: self._predict(number.value))
+        slider(Axis(metric), made, lambda value: number.set_value(f"{value:g}"))
 
     def _predict(self, text: str) -> None:
         with attempt():
@@ -125,7 +137,8 @@ class _Page:
                 value = number_in(text or "")
             except ValueError as error:
                 raise BadInput(str(error)) from error
-            ui.notify("\n".join(predict_exercise(self._lab, self._exercise, value)), multi_line=True)
+            if doubts := predict_exercise(self._lab, self._exercise, value)[1:]:  # the first line is on the page
+                ui.notify("\n".join(doubts), multi_line=True)
             self.prediction.refresh()
             self.after.refresh()
 
@@ -222,12 +235,15 @@ class _Page:
         mine = job is not None and (job.lab, job.about) == (self._lab.id, self._exercise.id)
         if job is not None and job.running:
             if not mine:
-                words("p", f"fwlab {' '.join(job.words)} is running.")
+                words("p", f"{job.line} is running.")
             cancel_button(self._jobs)
         else:
             ui.button("Check", on_click=self._check).props("no-caps")
         if job is not None and (mine or job.running):
-            progress_of(job)
+            predicted = read_predictions(self._lab).get(self._exercise.id)
+            progress_of(
+                job, {} if predicted is None else {(self._exercise.id, self._exercise.predict.metric): predicted}
+            )
 
     async def _check(self) -> None:
         with attempt():

@@ -8,6 +8,8 @@ by Ctrl-C. A page that is reloaded finds the job where it is.
 import asyncio
 import contextlib
 import json
+import os
+import shlex
 import signal
 import sys
 import time
@@ -16,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fwlab.model.errors import EXIT_UNMEASURED, BadInput
+from fwlab.model.errors import EXIT_UNMEASURED, BadInput, CannotMeasure
 
 #: The command line of this installation.
 FWLAB = (sys.executable, "-m", "fwlab.cli.entry")
 #: Longest line of an event (bytes). Longer ones are not shown.
-MAX_LINE = 1 << 20
+MAX_LINE = 1 << 24
 #: Lines of other output that are kept.
 MAX_LINES = 200
 
@@ -40,10 +42,14 @@ class Done:
 class Job:
     """One command, while it runs and afterwards.
 
-    lab, about  what it measures: the lab, and an exercise or "" for cases
-    estimate_s  how long it will take
+    words    what is typed behind `fwlab`, or, with `program`, behind that
+    lab, about  what it is for: the lab, and an exercise, "" for cases, or another page's name
+    estimate_s  how long it will take; 0: not known
     step     what is being done
+    item     the case or exercise that is being measured
+    trials   by item and metric, what each valid trial gave
     lines    what it said besides, the last of them
+    result   what it found, as it would print it
     code     its exit code; None while it runs
     changes  grows with everything that happens, so that a page knows when to draw again
     """
@@ -51,16 +57,25 @@ class Job:
     words: tuple[str, ...]
     lab: str
     about: str
-    estimate_s: float
+    estimate_s: float = 0.0
+    program: str = ""
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
     step: str = "starting"
     total: int = 0
+    item: str = ""
     done: list[Done] = field(default_factory=list)
+    trials: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    result: str = ""
     code: int | None = None
     cancelled: bool = False
     changes: int = 0
+
+    @property
+    def line(self) -> str:
+        """The command as it would be typed."""
+        return shlex.join([self.program or "fwlab", *self.words])
 
     @property
     def running(self) -> bool:
@@ -82,13 +97,17 @@ class Job:
             case "PlanMade", {"items": items}:
                 self.total += items
             case "ItemStarted", {"item": item}:
-                self.step = item
+                self.item = self.step = item
             case "ItemPhase", {"item": item, "phase": phase}:
                 self.step = f"{item}: {phase}"
+            case "TrialsMade", {"item": item, "metric": metric, "values": values}:
+                self.trials.setdefault((item, metric), []).extend(values)
             case "BoundsNarrowed", {"item": item, "trials": trials}:
                 self.step = f"{item}: {trials} trials"
             case "ItemFinished", {"item": item, "summary": summary, "ok": ok, "figures": figures}:
                 self.done.append(Done(item, summary, ok, figures))
+            case "ResultMade", {"text": text}:
+                self.result = text
             case "ItemLeftOut", {"item": item, "why": why}:
                 self.say(f"{item}: left out: {why}")
             case ("Warned", {"text": line}) | ("LogLine", {"line": line}):
@@ -96,7 +115,9 @@ class Job:
         self.changes += 1
 
     def say(self, line: str) -> None:
-        """Keep a line of output."""
+        """Keep a line of output, which of a program without events is the step, too."""
+        if self.program:
+            self.step = line
         self.lines = [*self.lines, line][-MAX_LINES:]
         self.changes += 1
 
@@ -116,15 +137,14 @@ class Jobs:
     async def start(self, job: Job) -> None:
         """Start the job's command. Raises BadInput while another one runs."""
         if self.latest is not None and self.latest.running:
-            raise BadInput(f"fwlab {' '.join(self.latest.words)} is running", "wait for it, or cancel it")
+            raise BadInput(f"{self.latest.line} is running", "wait for it, or cancel it")
         self.latest, self._process = job, None
         try:
             # A session of its own: Ctrl-C in the terminal of `fwlab web` reaches it once, by `close`.
             self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                *job.words,
-                "--events",
+                *([job.program, *job.words] if job.program else [*self._command, *job.words, "--events"]),
                 cwd=self._folder,
+                env={**os.environ, "VAGRANT_NO_COLOR": "1"},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -136,6 +156,23 @@ class Jobs:
             job.code = EXIT_UNMEASURED
             return
         self._reading = asyncio.create_task(_follow(job, self._process))
+
+    async def document(self, *words: str) -> dict[str, Any]:
+        """The JSON document that a short command prints, whatever its exit code. Raises CannotMeasure."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            *words,
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said, complaint = await process.communicate()
+        try:
+            found: dict[str, Any] = json.loads(said)
+        except ValueError:
+            raise CannotMeasure(complaint.decode("utf-8", "replace").strip(), shlex.join(["fwlab", *words])) from None
+        return found
 
     def cancel(self) -> None:
         """End the running command as Ctrl-C does: it stops what it started."""

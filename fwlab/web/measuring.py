@@ -60,7 +60,7 @@ class _Page:
     def running(self) -> None:
         job = self._jobs.latest
         if job is not None and job.running:
-            words("p", f"fwlab {' '.join(job.words)}")
+            words("p", job.line)
             cancel_button(self._jobs)
         else:
             ui.button("Measure", on_click=self._measure).props("no-caps")

@@ -14,8 +14,14 @@ from fwlab.report.formatting import check_words
 from fwlab.student.progress import Progress, in_order, read_progress
 from fwlab.student.status import Sources, sources_of
 from fwlab.web.exercise import exercise_page
+from fwlab.web.instructor import EXPORTS, Classroom, class_overview
+from fwlab.web.instructor import POLICY as CLASS_POLICY
 from fwlab.web.jobs import Jobs
+from fwlab.web.look import look_page, shell_page
+from fwlab.web.machines import machines_page
 from fwlab.web.measuring import measure_page
+from fwlab.web.own import own_page, prices_path
+from fwlab.web.terminals import Terminals
 from fwlab.web.texts import EXTRAS, PICTURES, picture_of, shown
 from fwlab.web.view import frame, trouble, words
 
@@ -23,21 +29,27 @@ from fwlab.web.view import frame, trouble, words
 PATIENCE_S = 60.0
 #: A drawing is an image and nothing else, also if it is opened by itself.
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+#: A page of prices is shown within another, and runs nothing.
+PRICES_POLICY = f"{PICTURE_POLICY}; frame-ancestors 'self'"
 
 
-def add_pages(project: Project, jobs: Jobs) -> "Labs":
-    """Make the pages known to NiceGUI's app. Returns what they read the labs with."""
+def add_pages(
+    project: Project, jobs: Jobs, terminals: Terminals | None = None, classroom: Classroom | None = None
+) -> "Labs":
+    """Make the pages known to NiceGUI's app, also those with a shell and of a class. Returns what reads the labs."""
     labs = Labs(project)
 
     @ui.page("/", response_timeout=PATIENCE_S)
     async def course() -> None:
         with frame("Labs"):
+            if classroom is not None:
+                ui.link(f"The class in {classroom.folder}", "/class").classes("action")
             _search(project, await run.io_bound(labs.all) or [])
 
     @ui.page("/lab/{name}", response_timeout=PATIENCE_S)
     def lab(name: str) -> None:
         with frame(name):
-            _lab(project, load_lab(project, lab_named(project, name)))
+            _lab(project, load_lab(project, lab_named(project, name)), look=terminals is not None)
 
     @ui.page("/lab/{name}/measure", response_timeout=PATIENCE_S)
     def measure(name: str) -> None:
@@ -48,6 +60,20 @@ def add_pages(project: Project, jobs: Jobs) -> "Labs":
     def one_exercise(name: str, exercise: str) -> None:
         with frame(exercise, (name, f"/lab/{name}")):
             exercise_page(project, lab_named(project, name), exercise, jobs)
+
+    @ui.page("/machines", response_timeout=PATIENCE_S)
+    def machines() -> None:
+        with frame("Machines"):
+            machines_page(project, jobs)
+            if terminals is not None:
+                ui.link("A shell on this host", "/shell").classes("action")
+
+    if classroom is not None:
+        _add_class(classroom)
+    if terminals is not None:
+        _add_shells(project, terminals)
+
+    _add_own(project, jobs)
 
     @ui.page("/guide/{name}")
     def guide(name: str) -> None:
@@ -66,6 +92,60 @@ def add_pages(project: Project, jobs: Jobs) -> "Labs":
         return Response(path.read_bytes(), media_type=PICTURES[path.suffix], headers=headers)
 
     return labs
+
+
+def _add_own(project: Project, jobs: Jobs) -> None:
+    @ui.page("/own", response_timeout=PATIENCE_S)
+    def own() -> None:
+        with frame("Your own firewall"):
+            own_page(project, jobs)
+
+    @app.get("/own/prices")
+    def prices() -> Response:
+        path = prices_path(project)
+        if not path.is_file():
+            return Response(status_code=404)
+        return Response(path.read_bytes(), media_type="text/html", headers={"content-security-policy": PRICES_POLICY})
+
+
+def _add_class(classroom: Classroom) -> None:
+    headers = {"content-security-policy": CLASS_POLICY}
+
+    @ui.page("/class", response_timeout=PATIENCE_S)
+    def one_class() -> None:
+        with frame("Class"):
+            class_overview(classroom)
+
+    @app.get("/class/overview")
+    def overview() -> Response:
+        try:
+            return Response(classroom.overview(), media_type="text/html", headers=headers)
+        except BadInput as error:
+            return Response(str(error), status_code=404, media_type="text/plain", headers=headers)
+
+    @app.get("/class/students/{student}/index.html")
+    def of_student(student: str) -> Response:
+        found = classroom.of_student(student)
+        return Response(found or "", status_code=200 if found else 404, media_type="text/html", headers=headers)
+
+    @app.get("/class/{name}")
+    def export(name: str) -> Response:
+        path = classroom.export(name)
+        if path is None:
+            return Response(status_code=404)
+        return Response(path.read_bytes(), media_type=EXPORTS[name], headers=headers)
+
+
+def _add_shells(project: Project, terminals: Terminals) -> None:
+    @ui.page("/lab/{name}/look", response_timeout=PATIENCE_S)
+    def look(name: str) -> None:
+        with frame("Look", (name, f"/lab/{name}")):
+            look_page(project, load_lab(project, lab_named(project, name)), terminals)
+
+    @ui.page("/shell")
+    def shell() -> None:
+        with frame("Shell", ("Machines", "/machines")):
+            shell_page(terminals)
 
 
 class Labs:
@@ -129,7 +209,7 @@ def _card(project: Project, lab: Lab) -> None:
         words("p", f"next: {sources_of(project, lab).next_step(lab, progress)}", "soft")
 
 
-def _lab(project: Project, lab: Lab) -> None:
+def _lab(project: Project, lab: Lab, *, look: bool) -> None:
     progress, sources = read_progress(lab), sources_of(project, lab)
     words("p", lab.title, "lead")
     words("p", f"next: {sources.next_step(lab, progress)}", "soft")
@@ -139,7 +219,10 @@ def _lab(project: Project, lab: Lab) -> None:
             with ui.element("li").classes("done" if done.passed else ""):
                 ui.link(exercise.shown_title, f"/lab/{lab.id}/exercise/{exercise.id}")
                 words("p", _state(progress, sources, exercise.id), "soft")
-    ui.link("Measure the lab's cases", f"/lab/{lab.id}/measure").classes("action")
+    with ui.element("div").classes("row"):
+        ui.link("Measure the lab's cases", f"/lab/{lab.id}/measure").classes("action")
+        if look:
+            ui.link("Look at the firewall", f"/lab/{lab.id}/look").classes("action")
     ui.markdown(shown(project, lab.folder / "README.md"), extras=EXTRAS)
 
 

@@ -16,8 +16,10 @@ from nicegui import background_tasks, run, ui
 from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.web.access import Access, Guard
+from fwlab.web.instructor import Classroom
 from fwlab.web.jobs import Jobs
 from fwlab.web.pages import add_pages
+from fwlab.web.terminals import Terminals
 
 #: How long an answer may take that is under way when the server is ended (s).
 PATIENCE_S = 2
@@ -25,8 +27,19 @@ PATIENCE_S = 2
 RECONNECT_S = 60.0
 
 
-def serve(project: Project, address: str, port: int, tell: Callable[[str], None]) -> None:
+def serve(
+    project: Project,
+    address: str,
+    port: int,
+    tell: Callable[[str], None],
+    *,
+    shell: bool = False,
+    classroom: Classroom | None = None,
+) -> None:
     """Serve until a signal ends it. `tell` gets the address to open.
+
+    shell      whether the page offers shells
+    classroom  a grading that it shows
 
     Raises BadInput for an address that is none of this host's, CannotMeasure for a port that is taken.
     """
@@ -35,9 +48,12 @@ def serve(project: Project, address: str, port: int, tell: Callable[[str], None]
         port = listening.getsockname()[1]
         access = Access(secrets.token_urlsafe(24))
         jobs = Jobs(project.root)
-        labs = add_pages(project, jobs)
+        terminals = Terminals(project.root) if shell else None
+        labs = add_pages(project, jobs, terminals, classroom)
         pages_app.on_startup(lambda: background_tasks.create(run.io_bound(labs.all)))  # before the first visit
         pages_app.on_shutdown(jobs.close)
+        if terminals is not None:
+            pages_app.on_shutdown(terminals.close)
         outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         ui.run_with(
             outer,

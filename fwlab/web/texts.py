@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 from fwlab.checkout.project import Project, lab_ids
+from fwlab.model.lab import Lab
 
 #: Comments hold the functions of numbers and tables.
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_SECTION = re.MULTILINE | re.DOTALL
 _DETAILS = re.compile(r"^<details>$", re.MULTILINE)
 #: Extensions of markdown2 that the pages need.
 EXTRAS = ["fenced-code-blocks", "tables", "header-ids", "markdown-in-html", "cuddled-lists"]
@@ -22,6 +24,17 @@ def shown(project: Project, path: Path) -> str:
     text = _DETAILS.sub('<details markdown="1">', _COMMENT.sub("", path.read_text(encoding="utf-8")))
     folder = path.parent.relative_to(project.root).as_posix()
     return _LINK.sub(lambda link: _linked(project, folder, link), text)
+
+
+def exercise_text(project: Project, lab: Lab, exercise: str) -> str:
+    """What the lab's page says about an exercise, as Markdown, up to its answer; "" if it says nothing."""
+    path = lab.folder / "README.md"
+    if not path.is_file():
+        return ""
+    found = re.search(
+        rf"^### {re.escape(exercise)}\b[^\n]*\n(.*?)(?=^#{{1,3}} |^<details|\Z)", shown(project, path), _SECTION
+    )
+    return found[1] if found else ""
 
 
 def _linked(project: Project, folder: str, link: re.Match[str]) -> str:

@@ -2,14 +2,17 @@
 """What all pages have in common: the frame, texts, and how an error is shown."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.student.measured import rounded
+from fwlab.web.axis import Axis, trials_svg
 from fwlab.web.jobs import Job, Jobs
 
 #: White text on it can be read.
@@ -28,9 +31,11 @@ def frame(title: str, *trail: tuple[str, str]) -> Iterator[None]:
     ui.page_title(f"{title} · Firewall Performance Lab")
     ui.add_css(STYLE)
     ui.colors(primary=PRIMARY)
-    with ui.element("nav").props('aria-label="Pages above"'):
+    with ui.element("nav").props('aria-label="Other pages"'):
         for name, address in (("Labs", "/"), *trail):
             ui.link(name, address)
+        for name, address in (("Your own firewall", "/own"), ("Machines", "/machines")):
+            ui.link(name, address).classes("other")
     with ui.element("main"):
         words("h1", title)
         try:
@@ -56,18 +61,21 @@ def attempt() -> Iterator[None]:
         ui.notify(str(error), type="negative", multi_line=True, timeout=10_000, close_button="OK")
 
 
-def progress_of(job: Job) -> None:
-    """What a command has been doing, and how long it will take."""
+def progress_of(job: Job, predicted: Mapping[tuple[str, str], float] = MappingProxyType({})) -> None:
+    """What a command has been doing, and how long it will take; `predicted`: by item and metric."""
     with ui.element("div").classes("job").props("role=status"):
         if job.running:
             left = job.estimate_s - job.seconds
-            time = f"about {rounded(left)} left" if left > 0 else "longer than expected"
-            words("p", f"{job.step} ({job.seconds:.0f} s; {time})")
-            ui.linear_progress(min(0.98, job.seconds / max(job.estimate_s, 1.0)), show_value=False).props(
-                'aria-label="time that has passed"'
-            )
+            time = f"; about {rounded(left)} left" if left > 0 else "; longer than expected" if job.estimate_s else ""
+            words("p", f"{job.step} ({job.seconds:.0f} s{time})")
+            share = min(0.98, job.seconds / job.estimate_s) if job.estimate_s else 0.0
+            bar = ui.linear_progress(share, show_value=False).props('aria-label="time that has passed"')
+            bar.props("" if job.estimate_s else "indeterminate")
         elif job.cancelled:
             words("p", "Cancelled. Everything that it started has been stopped.")
+        for (item, metric), values in job.trials.items():
+            if item == job.item and metric in METRICS:
+                ui.html(trials_svg(Axis(METRICS[metric]), values, predicted.get((item, metric)))).classes("report")
         for one in job.done:
             words("p", f"{one.item}: {one.summary}", "" if one.ok else "doubt")
         if job.lines:

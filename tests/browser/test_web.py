@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from fwlab.student.predictions import read_predictions
 from fwlab.student.progress import read_progress
@@ -82,46 +80,28 @@ def show(page: Window, address: str, path: str) -> None:
     page.wait_for("main h1")
 
 
-def press(page: Window, words: str) -> None:
-    """Press the button, also if the page draws it again just then."""
-
-    def pressed(_: object) -> bool:
-        found = next((one for one in page.shown("button") if one.text.strip() == words), None)
-        if found is not None:
-            found.click()
-        return found is not None
-
-    WebDriverWait(page.driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException]).until(pressed, words)
-
-
-def sees(page: Window, words: str) -> None:
-    WebDriverWait(page.driver, PATIENCE_S).until(lambda _: words in page.all("body")[0].text, words)
-
-
 def test_an_exercise_from_prediction_to_reason(page: Window, address: str, checkout: Path) -> None:
     page.wait_for(f'a[href="/lab/{LAB}"]')[0].click()
     page.wait_for(f'a[href="/lab/{LAB}/exercise/{EX1}"]')[0].click()
     page.wait_for("section input")[0].send_keys("200k", Keys.ENTER)
-    sees(page, "You predict 200.0 kpps")
+    page.sees("You predict 200.0 kpps")
     assert read_predictions(checkouts.lab(checkout)) == {EX1: 200_000.0}
-    press(page, "Begin")
-    page.wait_for(".cm-content")[0].click()
-    page.type(Keys.CONTROL, "a", Keys.NULL)
-    page.type(f"{EVIL}*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n")
-    press(page, "Check")
-    sees(page, "Last check: pass")
-    sees(page, "the first measurement gave 250.0 kpps")
+    page.press("Begin")
+    page.write(f"{EVIL}*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n")
+    page.press("Check")
+    page.sees("Last check: pass")
+    page.sees("the first measurement gave 250.0 kpps")
     assert "<b>a warning</b>" in page.run("return document.body.textContent")  # folded away, and no markup
     assert page.wait_for(".report svg")[0].size["width"] > 300
     text = (checkout / "labs" / LAB / "work" / EX1 / "rules.iptables").read_text()
     assert "-s 198.18.20.66 -j DROP" in text
     assert "onerror" in text
     page.driver.refresh()
-    sees(page, "onerror")
+    page.sees("onerror")
     assert page.run("return window.evil") is None
     page.wait_for("section textarea")[0].send_keys("The rule names the host.")
-    press(page, "Keep")
-    sees(page, "Kept")
+    page.press("Keep")
+    page.sees("Kept")
     assert read_progress(checkouts.lab(checkout)).of(EX1).why == "The rule names the host."
 
 
@@ -137,7 +117,7 @@ def test_pages_fit_small_and_large_windows_light_and_dark(page: Window, address:
 
 def test_the_keyboard_reaches_what_can_be_done(page: Window, address: str) -> None:
     show(page, address, f"/lab/{LAB}/exercise/ex2-more")
-    sees(page, "Nothing was checked yet.")
+    page.sees("Nothing was checked yet.")
     reached = page.reached_by_tab(8)
     assert sum(one.startswith("button") for one in reached) >= 3
     assert any(one.startswith("input") for one in reached)

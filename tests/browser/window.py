@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -64,6 +65,28 @@ class Window:
     def wait_for(self, selector: str) -> list[WebElement]:
         """The shown elements, once there is one."""
         return WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.shown(selector), selector)
+
+    def press(self, words: str) -> None:
+        """Press the button, also if the page draws it again just then."""
+
+        def pressed(_: object) -> bool:
+            found = next((one for one in self.shown("button") if one.text.strip() == words), None)
+            if found is not None:
+                found.click()
+            return found is not None
+
+        changing = [StaleElementReferenceException]
+        WebDriverWait(self.driver, PATIENCE_S, ignored_exceptions=changing).until(pressed, words)
+
+    def sees(self, words: str, patience_s: float = PATIENCE_S) -> None:
+        """Wait until the page says this."""
+        WebDriverWait(self.driver, patience_s).until(lambda _: words in self.all("body")[0].text, words)
+
+    def write(self, text: str) -> None:
+        """Replace what is in the editor."""
+        self.wait_for(".cm-content")[0].click()
+        self.type(Keys.CONTROL, "a", Keys.NULL)
+        self.type(text)
 
     def run(self, script: str, *values: object) -> Any:
         return self.driver.execute_script(script, *values)

@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fwlab.cli import main
-from fwlab.model.events import EventSink, ItemFinished, ItemPhase, ItemStarted, PlanMade, StepStarted, Warned
+from fwlab.model.events import (
+    EventSink,
+    ItemFinished,
+    ItemPhase,
+    ItemStarted,
+    PlanMade,
+    StepStarted,
+    TrialsMade,
+    Warned,
+)
 from tests import ROOT
 from tests.fakes.student_checkout import Measuring
 
@@ -53,6 +62,7 @@ class Telling(Measuring):
             self._tell(ItemStarted(spec.id))
             self._tell(ItemPhase(spec.id, "trials"))
             time.sleep(float(os.environ.get("WAIT", "0")))
+            self._tell(TrialsMade(spec.id, "capacity", (pps, pps)))
             self._tell(ItemFinished(spec.id, f"{pps / 1000:g} kpps", True, {"capacity": pps}))
         return specs
 

@@ -13,6 +13,7 @@ import yaml
 
 from fwlab.checkout.project import Project, find_project, is_measured, lab_ids
 from fwlab.grading.class_files import (
+    boards,
     class_page,
     distribution,
     grades_csv,
@@ -243,6 +244,23 @@ def test_the_overview_of_a_class() -> None:
     assert page.count("line 3 failed") == 1, "it is no fault of each check"
     bars = distribution(a_course(), grades)
     assert [bar.count for bar in bars] == [4, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_the_board_has_every_price_of_a_ruleset_that_behaves_and_no_name() -> None:
+    def priced(who: str, same: str, price: float, cheap: str = "pass") -> WorkMark:
+        checks = [
+            CheckMark(check="differences", metric="differences", outcome=same, text="t", value=0.0),
+            CheckMark(check="price", metric="price", outcome=cheap, text="t", value=price),
+        ]
+        return WorkMark(student=who, exercise="ex1", content="x", checks=checks)
+
+    works = [priced("ann", "pass", 15020), priced("bob", "fail", 9000), priced("cid", "pass", 15005.5)]
+    grading = a_grading(*works, priced("dan", "pass", 27000, "fail"), mark("eve", "ex2", "pass"))
+    assert boards(grading) == {"ex1": [15005.5, 15020, 27000]}
+    page = class_page(grading, a_course(), grade_class(grading, a_course()), [])
+    board = page.split("<h2>Board</h2>")[1].split("</section>")[0]
+    assert "0.10 %" in board
+    assert not [who for who in ("ann", "bob", "cid", "dan") if who in board]
 
 
 def test_the_example_of_the_guide() -> None:

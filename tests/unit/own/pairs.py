@@ -49,6 +49,7 @@ def _lines(text: str) -> str:
 
 
 STATE = "-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
+BLOCKED = "-A FORWARD -s 192.0.2.0/24 -i wan -j DROP"
 PORTS = "-A FORWARD -i lan -o wan -p tcp -m multiport --dports 22,80,443 -j ACCEPT"
 WEB = 'iifname "lan" oifname "wan" tcp dport { 80, 443 } accept'
 SET = "set s { type ipv4_addr; flags interval; elements = { 10.1.0.0/16, 192.0.2.7, 198.51.100.0-198.51.100.99 }; }"
@@ -161,6 +162,14 @@ DIFFERENT: dict[str, Planted] = {
     "lost --syn": Planted(
         saved("-A FORWARD -p tcp -m tcp --dport 25 --syn -j ACCEPT"),
         saved("-A FORWARD -p tcp -m tcp --dport 25 -j ACCEPT"), "policy", "--dport 25",
+    ),
+    "answers of who is blocked": Planted(
+        saved(f"{BLOCKED}\n{STATE}\n{PORTS}"), saved(f"{STATE}\n{BLOCKED}\n{PORTS}"),
+        "-s 192.0.2.0/24", "ESTABLISHED",
+    ),
+    "a border of the loopback network": Planted(
+        table("ip saddr 127.0.0.0/8 accept", hook="input"), table("ip saddr 127.0.0.0/9 accept", hook="input"),
+        "127.0.0.0/8", "policy",
     ),
     "a missing state": Planted(
         saved(f"{STATE}\n{PORTS}"), saved(f"{STATE.replace('RELATED,', '')}\n{PORTS}"), "RELATED", "policy",

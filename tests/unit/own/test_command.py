@@ -37,6 +37,15 @@ def test_the_same_rules_exit_with_0(tmp_path: Path) -> None:
 
 
 @needs_kernel
+def test_events_end_with_what_was_found(tmp_path: Path) -> None:
+    done = fwlab("compare", "--here", "--events", *files(tmp_path, RULES.format(80), RULES.format(80)))
+    *steps, last = map(json.loads, done.stdout.splitlines())
+    assert {one["event"] for one in steps} == {"StepStarted"}
+    assert last["event"] == "ResultMade"
+    assert "no difference was found" in last["text"]
+
+
+@needs_kernel
 def test_a_difference_exits_with_1_and_names_both_rules(tmp_path: Path) -> None:
     done = fwlab("compare", "--here", "--json", *files(tmp_path, RULES.format("80-90"), RULES.format("80-91")))
     assert done.exit_code == 1, done.output

@@ -13,7 +13,7 @@ from fwlab.own.comparing import Comparison, compare, first_difference
 from fwlab.own.packets import SYN, TCP, UDP
 from fwlab.own.reach import reach
 from fwlab.own.rules import Chain, Match, Rule, Rules
-from fwlab.own.showing import comparison_document, comparison_lines
+from fwlab.own.showing import CAPTURED, comparison_document, comparison_lines
 from fwlab.own.walks import DELIVERED, DROPPED, FORWARDED, GONE, REJECTED, Walk, walk
 
 from .model import ModelBench, rules_of
@@ -57,6 +57,8 @@ def test_the_order_of_two_rules_shows_in_a_packet_that_both_match() -> None:
     assert one.steps[0]["packet"]["src"].startswith("10.")
     assert one.steps[0]["packet"]["dport"] in range(80, 91)
     lines = "\n".join(comparison_lines(found, ("OLD", "NEW")))
+    assert "packets) drawn from both rulesets" in lines
+    assert "packets) of the capture," in "\n".join(comparison_lines(found, ("OLD", "NEW"), CAPTURED))
     assert TEN[0] in lines
     assert WEB[0] in lines
     assert comparison_document(found)["differences"][0]["old"]["decided_by"] == TEN[0]

@@ -77,7 +77,7 @@ def test_a_command_that_fails_says_why(checkout: Path) -> None:
 
 
 def test_output_that_is_no_event_is_kept_as_text(checkout: Path) -> None:
-    program = "print('[1]'); print('no json'); print('{\"event\": \"Unheard\"}'); print('x' * (3 << 20))"
+    program = "print('[1]'); print('no json'); print('{\"event\": \"Unheard\"}'); print('x' * (3 << 24))"
 
     async def run() -> Job:
         jobs, one = Jobs(checkout, (sys.executable, "-c", program)), job()
@@ -88,4 +88,4 @@ def test_output_that_is_no_event_is_kept_as_text(checkout: Path) -> None:
     done = asyncio.run(run())
     assert done.code == 0
     assert done.lines[:1] == ["no json"]
-    assert max(map(len, done.lines)) < 3 << 20
+    assert max(map(len, done.lines)) < 3 << 24

@@ -14,6 +14,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.student.predictions import read_predictions
 from fwlab.student.progress import read_progress
+from fwlab.web.axis import STEPS, Axis
 from fwlab.web.measuring import chart
 from fwlab.web.texts import picture_of, shown
 from tests import ROOT
@@ -82,6 +83,28 @@ def test_a_prediction_is_that_of_the_command(checkout: Path) -> None:
 
     asyncio.run(walk())
     assert read_predictions(checkouts.lab(checkout)) == {EX1: 250_000.0}
+
+
+def test_a_prediction_is_dragged_along_the_axis(checkout: Path) -> None:
+    async def walk() -> None:
+        async with visit(checkout) as (user, _):
+            await user.open(PAGE)
+            await user.should_see("Which rule?")
+            await user.should_not_see("That rule.")
+            [handle] = user.find(marker="axis").elements
+            handle.value = round(STEPS * Axis(METRICS["capacity"]).place(250_000))
+            press(user, "Predict")
+            await user.should_see("You predict 250.0 kpps")
+
+    asyncio.run(walk())
+    assert read_predictions(checkouts.lab(checkout)) == {EX1: 250_000.0}
+
+
+@pytest.mark.parametrize(("metric", "values"), [("capacity", [1e3, 25e3, 1e6]), ("survival", [0.0, 0.19, 1.0])])
+def test_a_place_on_the_axis_is_a_value(metric: str, values: list[float]) -> None:
+    axis = Axis(METRICS[metric])
+    assert [axis.value(axis.place(value)) for value in values] == values
+    assert [axis.place(value) for value in (-1, 1e12)] == [0, 1]
 
 
 def test_a_ruleset_is_begun_edited_and_saved(checkout: Path) -> None:
@@ -181,9 +204,11 @@ def test_a_check_from_prediction_to_why(checkout: Path) -> None:
             await user.should_see("Last check: pass", retries=50)
             await user.should_see("the first measurement gave 250.0 kpps")
             await user.should_see("attacker")
-            [report] = [one for one in user.find(kind=ui.html).elements if "<svg" in one.content]
-            assert "predicted" in report.content
-            assert "200.0 kpps" in report.content
+            drawings = [one.content for one in user.find(kind=ui.html).elements if "<svg" in one.content]
+            assert sorted(drawn.count("<circle") for drawn in drawings) == [0, 2]
+            for drawn in drawings:
+                assert "predicted" in drawn
+                assert "200.0 kpps" in drawn
             user.find(marker="why").type("The rule names the host.")
             press(user, "Keep")
             await user.should_see("Kept")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fwlab.own.page import page
+from fwlab.report.own_page import page
 
 CLASS = {
     "decided_by": "-A FORWARD -s 10.0.0.1/32 -j DROP <b>", "fate": "dropped", "instructions": 9120.0,

@@ -8,7 +8,7 @@ from typing import Any
 from fwlab.report.flame import flame
 from fwlab.report.renderers.html import style, template, trusted
 
-TEMPLATE = Path(__file__).with_name("page.html.j2")
+TEMPLATE = Path(__file__).with_name("own_page.html.j2")
 
 
 def page(
