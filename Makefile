@@ -6,6 +6,8 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
+# Python keeps what it compiles, whatever the caller's shell says: otherwise each `fwlab run` compiles for five seconds.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup test-setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage \
 	nested-host arm64-host bench image lint readme figures ranges clean
