@@ -47,6 +47,11 @@ class OwnPrices:
         """How long it took to price so many rules."""
         return float(self._read(result)["timed"][str(rules)]["seconds"])
 
+    def rulesets(self, result: str, outcome: str = "") -> int:
+        """How many rulesets were translated for nft, or those of one outcome (tests/bench/translations.py)."""
+        found = [one["outcome"] for one in self._read(result)["rulesets"].values()]
+        return found.count(outcome) if outcome else len(found)
+
     def _repeated(self, result: str) -> list[list[float]]:
         runs = [run["classes"] for run in self._read(result)["repeated"]]
         return [[one["instructions"] for one in same] for same in zip(*runs, strict=True)]

@@ -42,6 +42,7 @@ COMMANDS = {
     "model/*-known-*": "python -m tests.live.model_known MACHINES OUT.json.gz CORE",
     "model/*-pages": "by hand: counted from `info tlb` of QEMU's monitor",
     "own/*-prices": "python -m tests.live.own_figures MACHINES OUT.json.gz PART...",
+    "own/*-translations": "python -m tests.bench.translations OUT.json.gz PART...",
     "nested-host/*": "make nested-host LINKS=...",
     "tests/*-mutation": "python -m tools.mutants OUT.json.gz PACKAGE...",
 }

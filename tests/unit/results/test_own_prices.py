@@ -25,6 +25,7 @@ def test_numbers_of_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             "prices": {"classes": [{"instructions": 500}], "mean_by_counters": 604},
         },
         "timed": {"300": {"seconds": 61.5}},
+        "rulesets": {"a": {"outcome": "same"}, "b": {"outcome": "differs"}, "c": {"outcome": "same"}},
     }
     monkeypatch.setattr(own_prices, "raw_result", lambda project, name: tmp_path / f"{name}.json.gz")
     write_document(tmp_path / "own" / "x.json.gz", json.dumps(found))
@@ -35,4 +36,5 @@ def test_numbers_of_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert numbers.mean_apart("x") == pytest.approx(100 * 2 / 1001)
     assert (numbers.foretold("x"), numbers.flooded("x")) == (804, 800)
     assert numbers.percent_off("x") == pytest.approx(0.5)
+    assert (numbers.rulesets("x"), numbers.rulesets("x", "same")) == (3, 2)
     assert numbers.seconds("x", 300) == 61.5
