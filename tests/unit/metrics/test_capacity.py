@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.dut.protocol import Collected
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
 from fwlab.judge.checks import judge_exercise
@@ -50,7 +51,7 @@ class World:
         dut = SimpleNamespace(
             received=self.received,
             arm=lambda **_: None,
-            collect=lambda timeout: ([FULL], [], []),
+            collect=lambda timeout: Collected([FULL], [], [], {}),
             reset=lambda next_ruleset: [],
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)

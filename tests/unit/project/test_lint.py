@@ -44,6 +44,7 @@ def files_of(hook: dict[str, Any]) -> list[Path]:
     return [path for path, tags in sources().items() if wanted <= tags and pattern.search(str(path.relative_to(ROOT)))]
 
 
+@pytest.mark.timeout(600)  # on a busy host, mypy took more than two minutes
 @pytest.mark.parametrize("name", HOOKS)
 def test_linter_finds_nothing(name: str) -> None:
     hook = HOOKS[name]
