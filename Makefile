@@ -83,6 +83,8 @@ coverage: test-setup
 # Opens the site and reports in Chromium. Where that cannot be installed, the tests are skipped; in CI they fail.
 test-browser: setup
 	@provision/host/install packages-browser.txt || echo 'without Chromium, the browser tests are skipped' >&2
+	@! command -v npm > /dev/null || npm ci --silent --no-audit --no-fund --prefix tests/browser \
+		|| echo 'without axe-core, the pages are not searched for obstacles' >&2
 	$(PYTEST) tests/browser
 
 # Most live tests use the same machines, which are destroyed at the end in any case. On two cores or more, two processes

@@ -4,7 +4,8 @@
 packets      one packet as data, and as the bytes of a frame
 bench        a program on the machine whose kernel is asked: rules in a namespace, packets through them, and the trace
 bench_client the host's end of it
-rules        rules as the kernel's own tools print them, as data
+rules        rules as data
+reading      rules read from what the kernel's own tools print: nft_rules, saved_rules (iptables) and names
 borders      packets at the borders of what rules name
 walks        which rule decided about a packet, and what became of it
 reach        which rules the packets reach, and what stands before the others

@@ -18,7 +18,8 @@ from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.borders import Layout, Step
 from fwlab.own.files import HOW, MAX_RULES, devices, too_many, without_hardware
-from fwlab.own.rules import Key, Rules, read
+from fwlab.own.reading import read
+from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk, walk
 
 #: Starts the program. Its three streams are pipes.

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from fwlab.model.errors import BadInput
+from fwlab.own.names import KINDS, Span
 from fwlab.own.packets import (
     ACK,
     ECHO,
@@ -31,7 +32,7 @@ from fwlab.own.packets import (
     Packet,
     is_error,
 )
-from fwlab.own.rules import FLAGS, HIGHEST, KINDS, NO_HEADER, STATES, Key, Match, Rule, Rules, Span, Way, names_it
+from fwlab.own.rules import FLAGS, HIGHEST, NO_HEADER, STATES, Key, Match, Rule, Rules, Way, names_it
 
 Step = dict[str, Any]
 #: One packet with the fields of a rule's conditions: iif, oif, version, saddr, daddr, proto, ..., and state.

@@ -19,7 +19,7 @@ DECADES = {"pps": (3, 6), "cps": (2, 5), "count": (0, 6)}
 #: Steps of the slider from one end to the other, and significant digits of what it is set to.
 STEPS, DIGITS = 300, 2
 #: The drawing: its width and margins, where the axis is, the distance and radius of dots, how many are in a column.
-WIDTH, MARGIN, BASE, PITCH, RADIUS, COLUMN = 420, 24, 66, 10, 4, 5
+WIDTH, MARGIN, BASE, PITCH, RADIUS, COLUMN = 420, 36, 66, 10, 4, 5
 
 
 @dataclass(frozen=True)

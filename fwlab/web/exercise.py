@@ -29,7 +29,7 @@ from fwlab.student.status import sources_of
 from fwlab.web.axis import Axis, slider
 from fwlab.web.jobs import Job, Jobs
 from fwlab.web.texts import EXTRAS, exercise_text, picture_of
-from fwlab.web.view import attempt, cancel_button, progress_of, trouble, words
+from fwlab.web.view import attempt, cancel_button, editor, progress_of, trouble, words
 
 #: A longer file is not sent to the browser (characters). A list of 265 000 addresses has some four million.
 MAX_EDITED = 200_000
@@ -61,6 +61,7 @@ class _Page:
         self._files = dict[str, _Edited]()
         self._seen: tuple[object, ...] = ()
         self._begun = False
+        self._reasoned: tuple[bool, str] = (False, "")
 
     def draw(self) -> None:
         words("p", self._exercise.shown_title, "lead")
@@ -91,8 +92,10 @@ class _Page:
         if self._begun != self._folder.is_dir():
             self.ruleset.refresh()
         if (seen[-1], seen[0]) != (self._seen[-1], self._seen[0]):
-            for part in (self.prediction, self.result, self.hints, self.reason, self.after):
+            for part in (self.prediction, self.result, self.hints, self.after):
                 part.refresh()
+            if self._reasoned != self._reasons():  # else what is being written there would be lost
+                self.reason.refresh()
 
     def _state(self) -> tuple[object, ...]:
         """Whether a command runs, which, what it has told, its seconds; and when the progress was last written."""
@@ -160,20 +163,21 @@ class _Page:
             words("p", f"Not loaded: {with_reasons(names)}", "soft")
         with ui.element("div").classes("row"):
             name = ui.input("Another file, such as rules.nft").mark("new file")
-            ui.button("Add", on_click=lambda: self._add(name.value)).props("outline no-caps")
-            ui.button("Save", on_click=self._save_and_say).props("outline no-caps")
-            ui.button("Back to the start", on_click=self._start_over).props("outline no-caps")
+            ui.button("Add", on_click=lambda: self._add(name.value), color=None).props("outline no-caps")
+            ui.button("Save", on_click=self._save_and_say, color=None).props("outline no-caps")
+            ui.button("Back to the start", on_click=self._start_over, color=None).props("outline no-caps")
 
     def _edit(self, name: str, text: str) -> None:
         with ui.element("div").classes("row"):
             words("h3", name)
-            ui.button("Remove", on_click=lambda: self._remove(name)).props('flat no-caps aria-label="Remove a file"')
+            ui.button("Remove", on_click=lambda: self._remove(name), color=None).props(
+                'flat no-caps aria-label="Remove a file"'
+            )
         if len(text) > MAX_EDITED:
             words("p", f"{len(text):,} characters: too long to edit here".replace(",", " "), "soft")
             self._files[name] = _Edited(text, None)
             return
-        editor = ui.codemirror(text).mark(name).props('aria-label="Ruleset"')
-        self._files[name] = _Edited(text, editor)
+        self._files[name] = _Edited(text, editor(text, f"Ruleset {name}", name))
 
     def _begin(self) -> None:
         with attempt():
@@ -271,7 +275,7 @@ class _Page:
             return
         for row in model.exercises:
             if row.id == self._exercise.id:
-                ui.html(of_exercise(row, model)).classes("report")
+                ui.html(of_exercise(row, model)).classes("report").props('tabindex=0 role=group aria-label="Result"')
                 self._arrived(row)
 
     def _arrived(self, row: Row) -> None:
@@ -302,7 +306,7 @@ class _Page:
             for hint in there[:seen]:
                 words("li", hint)
         if seen < len(there):
-            ui.button(f"Show hint {seen + 1} of {len(there)}", on_click=self._hint).props("outline no-caps")
+            ui.button(f"Show hint {seen + 1} of {len(there)}", on_click=self._hint, color=None).props("outline no-caps")
         elif not there:
             words("p", "This exercise has no hints.", "soft")
 
@@ -313,13 +317,17 @@ class _Page:
 
     @ui.refreshable_method
     def reason(self) -> None:
-        done = read_progress(self._lab).of(self._exercise.id)
-        if not done.passed:
+        passed, why = self._reasoned = self._reasons()
+        if not passed:
             words("p", "Once your ruleset passes, say here why, in two sentences.", "soft")
             return
-        text = ui.textarea("Why does it pass? Two sentences; your instructor reads them.", value=done.why)
+        text = ui.textarea("Why does it pass? Two sentences; your instructor reads them.", value=why)
         text.classes("wide").mark("why")
-        ui.button("Keep", on_click=lambda: self._explain(text.value)).props("outline no-caps")
+        ui.button("Keep", on_click=lambda: self._explain(text.value), color=None).props("outline no-caps")
+
+    def _reasons(self) -> tuple[bool, str]:
+        done = read_progress(self._lab).of(self._exercise.id)
+        return done.passed, done.why
 
     def _explain(self, text: str) -> None:
         with attempt():

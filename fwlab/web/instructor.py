@@ -108,7 +108,7 @@ def class_overview(classroom: Classroom) -> None:
         page.props["src"] = f"/class/overview?{_size(classroom)}"
 
     show()
-    ui.button("Show what is new", on_click=show).props("outline no-caps")
+    ui.button("Show what is new", on_click=show, color=None).props("outline no-caps")
     ui.timer(EVERY_S, look)
 
 

@@ -62,7 +62,7 @@ class _Look:
         with ui.element("div").classes("row"):
             chosen = ui.select({**exercises, **cases}, label="Which ruleset?", with_input=True).mark("held")
             ui.button("Hold", on_click=lambda: self._hold(chosen.value)).props("no-caps")
-            ui.button("Let go", on_click=self._let_go).props("outline no-caps")
+            ui.button("Let go", on_click=self._let_go, color=None).props("outline no-caps")
         self.screens()
         ui.timer(EVERY_S, self._look)
 

@@ -57,7 +57,7 @@ class _Page:
             words("h2", "This host")
             self.host = ui.element("div")
             with self.host:
-                ui.button("Examine it", on_click=self._doctor).props("outline no-caps")
+                ui.button("Examine it", on_click=self._doctor, color=None).props("outline no-caps")
         ui.timer(JOB_EVERY_S, self._look_at_job)
         ui.timer(EVERY_S, self._look)
 
@@ -121,17 +121,17 @@ class _Page:
                 if lab in found.holders:
                     return
                 if set(found.states[lab].values()) == {RUNNING}:
-                    ui.button("Halt", on_click=lambda: self._vagrant("halt", lab)).props("flat no-caps")
+                    ui.button("Halt", on_click=lambda: self._vagrant("halt", lab), color=None).props("flat no-caps")
                 else:
-                    ui.button("Up", on_click=lambda: self._vagrant("up", lab)).props("flat no-caps")
-                ui.button("Destroy", on_click=lambda: self._destroy(lab)).props("flat no-caps")
+                    ui.button("Up", on_click=lambda: self._vagrant("up", lab), color=None).props("flat no-caps")
+                ui.button("Destroy", on_click=lambda: self._destroy(lab), color=None).props("flat no-caps")
 
     async def _destroy(self, lab: str) -> None:
         with ui.dialog() as asked, ui.card():
             words("p", f"Destroy the machines of {lab}? Snapshots of yours go with them; your rulesets stay.")
             with ui.element("div").classes("row"):
                 ui.button("Destroy them", on_click=lambda: asked.submit(True)).props("no-caps")
-                ui.button("Keep them", on_click=lambda: asked.submit(False)).props("outline no-caps")
+                ui.button("Keep them", on_click=lambda: asked.submit(False), color=None).props("outline no-caps")
         if await asked:
             await self._vagrant("destroy", "-f", lab)
 

@@ -117,7 +117,7 @@ def chart(lab: Lab, metric: Metric, found: list[tuple[Case, float]]) -> dict[str
             "series": [{"type": "line", "name": name, "data": sorted(points)} for name, points in lines.items()],
         }
     return look | {
-        "xAxis": {"type": "value", "name": unit, "min": 0},
+        "xAxis": {"type": "value", "name": unit, "min": 0, "nameLocation": "middle", "nameGap": 24},
         "yAxis": {"type": "category", "inverse": True, "data": [case.id for case, _ in found]},
         "series": [{"type": "bar", "data": [_shown(value, metric) for _, value in found]}],
     }

@@ -4,19 +4,16 @@
 from pathlib import Path
 
 from nicegui import ui
-from nicegui.events import UploadEventArguments
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path
 from fwlab.model.errors import BadInput
 from fwlab.web.jobs import Job, Jobs
-from fwlab.web.view import attempt, cancel_button, progress_of, words
+from fwlab.web.view import attempt, cancel_button, editor, progress_of, words
 
 EVERY_S = 0.5
 #: What jobs of this page are about.
 PRICE, COMPARE = "price", "compare"
-#: A longer file is for the command (bytes).
-MAX_BYTES = 200_000
 #: The two rulesets, by the names of their files.
 RULES, OTHERS = "my.rules", "new.rules"
 
@@ -46,8 +43,9 @@ class _Page:
     def draw(self) -> None:
         words(
             "p",
-            "What does each of your rules cost, and does another ruleset do the same? Give what iptables-save, "
-            "ip6tables-save, nft list ruleset or ipset save prints. Nothing leaves this host.",
+            "What does each of your rules cost, and does another ruleset do the same? Paste what iptables-save, "
+            "ip6tables-save, nft list ruleset or ipset save prints, or drop its file on the editor. Nothing leaves "
+            "this host.",
             "lead",
         )
         with ui.element("div").classes("pair"):
@@ -67,13 +65,7 @@ class _Page:
         with ui.element("section"):
             words("h2", title)
             text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-            editor = self._editors[name] = ui.codemirror(text).mark(name).props(f'aria-label="{title}"')
-
-            async def taken(event: UploadEventArguments) -> None:
-                editor.value = (await event.file.read()).decode("utf-8", "replace")
-
-            upload = ui.upload(label="Drop a file, or choose one", auto_upload=True, on_upload=taken)
-            upload.props(f"flat bordered max-file-size={MAX_BYTES}").classes("wide")
+            self._editors[name] = editor(text, title, name)
 
     def _look(self) -> None:
         job = self._jobs.latest
@@ -92,7 +84,7 @@ class _Page:
                 cancel_button(self._jobs)
             else:
                 ui.button("Price", on_click=self._price).props("no-caps")
-                ui.button("Compare", on_click=self._compare).props("outline no-caps")
+                ui.button("Compare", on_click=self._compare, color=None).props("outline no-caps")
         if job is not None and (job.running or job.about in (PRICE, COMPARE)):
             progress_of(job)
 

@@ -60,6 +60,7 @@ def serve(
             title="Firewall Performance Lab",
             favicon=Path(__file__).with_name("icon.svg"),
             dark=None,
+            language="en-US",
             tailwind=False,
             reconnect_timeout=RECONNECT_S,
             show_welcome_message=False,

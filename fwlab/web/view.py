@@ -2,6 +2,7 @@
 """What all pages have in common: the frame, texts, and how an error is shown."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -36,7 +37,7 @@ def frame(title: str, *trail: tuple[str, str]) -> Iterator[None]:
             ui.link(name, address)
         for name, address in (("Your own firewall", "/own"), ("Machines", "/machines")):
             ui.link(name, address).classes("other")
-    with ui.element("main"):
+    with ui.element("div").classes("page"):
         words("h1", title)
         try:
             yield
@@ -50,6 +51,15 @@ def trouble(error: FwlabError) -> None:
         words("p", error.message, "lines")
         if error.hint:
             words("p", f"next: {error.hint}", "lines")
+
+
+def editor(text: str, label: str, name: str) -> ui.codemirror:
+    """An editor with a label for those who do not see it. Escape, then Tab, leaves it. `name` marks it in tests."""
+    made = ui.codemirror(text).mark(name)
+    attributes = json.dumps({"aria-label": label, "tabIndex": "0"})
+    there = f"for (const one of Object.entries({attributes})) editor.contentDOM.setAttribute(...one)"
+    ui.run_javascript(f"getElement({made.id}).editorPromise.then(editor => {{ {there} }})")
+    return made
 
 
 @contextlib.contextmanager
@@ -86,4 +96,4 @@ def progress_of(job: Job, predicted: Mapping[tuple[str, str], float] = MappingPr
 
 def cancel_button(jobs: Jobs) -> None:
     """Ends what runs."""
-    ui.button("Cancel", on_click=jobs.cancel).props("outline no-caps")
+    ui.button("Cancel", on_click=jobs.cancel, color=None).props("outline no-caps")

@@ -43,6 +43,13 @@ def window(browser: Window) -> Iterator[Window]:
 
 
 @pytest.fixture(scope="session")
+def axe() -> str | None:
+    """axe-core's script; None where it is not installed. `make test-browser` installs it where there is npm."""
+    path = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+    return path.read_text() if path.is_file() else None
+
+
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("site")
     done = build(ROOT, to)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -17,6 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+T = TypeVar("T")
 #: Width and height of a desktop's window and of a phone's (CSS pixels).
 DESKTOP, PHONE = (1280, 900), (390, 844)
 #: Seconds to wait for something on a page, on a busy host.
@@ -64,29 +66,33 @@ class Window:
 
     def wait_for(self, selector: str) -> list[WebElement]:
         """The shown elements, once there is one."""
-        return WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.shown(selector), selector)
+        return self.until(lambda: self.shown(selector), selector)
 
     def press(self, words: str) -> None:
         """Press the button, also if the page draws it again just then."""
 
-        def pressed(_: object) -> bool:
+        def pressed() -> bool:
             found = next((one for one in self.shown("button") if one.text.strip() == words), None)
             if found is not None:
                 found.click()
             return found is not None
 
-        changing = [StaleElementReferenceException]
-        WebDriverWait(self.driver, PATIENCE_S, ignored_exceptions=changing).until(pressed, words)
+        self.until(pressed, words)
 
     def sees(self, words: str, patience_s: float = PATIENCE_S) -> None:
         """Wait until the page says this."""
-        WebDriverWait(self.driver, patience_s).until(lambda _: words in self.all("body")[0].text, words)
+        self.until(lambda: words in self.all("body")[0].text, words, patience_s)
+
+    def until(self, holds: Callable[[], T], what: str, patience_s: float = PATIENCE_S) -> T:
+        """Wait until it holds, also if the page draws again just then."""
+        waiting = WebDriverWait(self.driver, patience_s, ignored_exceptions=[StaleElementReferenceException])
+        return waiting.until(lambda _: holds(), what)
 
     def write(self, text: str) -> None:
         """Replace what is in the editor."""
         self.wait_for(".cm-content")[0].click()
-        self.type(Keys.CONTROL, "a", Keys.NULL)
-        self.type(text)
+        all_of_it = ActionChains(self.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL)
+        all_of_it.send_keys(text).perform()
 
     def run(self, script: str, *values: object) -> Any:
         return self.driver.execute_script(script, *values)
@@ -112,6 +118,12 @@ class Window:
     def overflows(self) -> bool:
         """Whether the page can be scrolled sideways."""
         return self.run("return document.scrollingElement.scrollWidth > arguments[0]", self.width)
+
+    def obstacles(self, axe: str) -> list[str]:
+        """What axe-core, whose script is given, finds on the page: the rule and the first element that breaks it."""
+        self.run(axe)
+        script = "const done = arguments[0]; axe.run().then(found => done(found.violations))"
+        return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in self.driver.execute_async_script(script)]
 
     def pdf_pages(self) -> int:
         """How many pages the page takes in print: of A4, unless it says otherwise."""

@@ -9,7 +9,8 @@ import json
 import pytest
 
 from fwlab.own.packets import ACK, PSH, SYN
-from fwlab.own.rules import Match, Rules, concrete, names_it, read
+from fwlab.own.reading import read
+from fwlab.own.rules import Match, Rules, concrete, names_it
 
 CHAIN = {
     "family": "inet",

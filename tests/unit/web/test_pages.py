@@ -12,6 +12,7 @@ from nicegui import ui
 from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
+from fwlab.student.hints import next_hints
 from fwlab.student.predictions import read_predictions
 from fwlab.student.progress import read_progress
 from fwlab.web.axis import STEPS, Axis
@@ -210,12 +211,14 @@ def test_a_check_from_prediction_to_why(checkout: Path) -> None:
                 assert "predicted" in drawn
                 assert "200.0 kpps" in drawn
             user.find(marker="why").type("The rule names the host.")
+            next_hints(Project(checkout), checkouts.lab(checkout), EX1)  # as in a terminal, meanwhile
+            await user.should_see("Look there.", retries=50)
             press(user, "Keep")
             await user.should_see("Kept")
 
     asyncio.run(walk())
     done = read_progress(checkouts.lab(checkout)).of(EX1)
-    assert (done.predicted, done.hints, done.why, len(done.tries)) == (200_000.0, 1, "The rule names the host.", 1)
+    assert (done.predicted, done.hints, done.why, len(done.tries)) == (200_000.0, 2, "The rule names the host.", 1)
 
 
 def test_a_page_that_is_loaded_again_finds_the_check(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,8 +244,6 @@ def test_what_a_terminal_does_is_seen(checkout: Path) -> None:
         async with visit(checkout) as (user, _):
             await user.open(PAGE)
             await asyncio.sleep(0.7)
-            from fwlab.student.hints import next_hints
-
             next_hints(Project(checkout), checkouts.lab(checkout), EX1)
             await user.should_see("Where do you look?", retries=50)
 
