@@ -6,7 +6,7 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
-# Python keeps what it compiles, whatever the caller's shell says: otherwise each `fwlab run` compiles for five seconds.
+# Python keeps what it compiles, whatever the caller's shell says: otherwise each command compiles all it imports.
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup test-setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage \

@@ -20,7 +20,7 @@ _ADDRESSES = {
     "IP": {"src": "16.0.0.1", "dst": "48.0.0.1"},
     "IPv6": {"src": "::2", "dst": "::1"},
 }
-#: Layers of scapy that take more than half of the time to import it. A profile that needs one imports its module.
+#: Layers of scapy that take about half of the time to import it. A profile that needs one imports its module.
 _LEFT_OUT = {
     "dcerpc", "gssapi", "kerberos", "ldap", "msrpce.rpcclient", "msrpce.rpcserver", "ntlm", "smb", "smb2", "smbclient",
     "smbserver", "spnego", "x509",

@@ -426,7 +426,10 @@ class Lab(Strict):
                 continue
             for place in drawn.adds_to:
                 if not _BY_SEED.fullmatch(place) or (drawn.of == "play" and ".connections." in place):
-                    raise ValueError(f"drawn {name}: {place}: of a {drawn.of}, only traffic.NAME.tunables.KEY is drawn")
+                    also = ", or traffic.NAME.connections.clients" if drawn.of == "class" else ""
+                    raise ValueError(
+                        f"drawn {name}: {place}: of a {drawn.of}, only traffic.NAME.tunables.KEY is drawn{also}"
+                    )
             try:
                 drawn.put(data, drawn.values[0])
             except ValueError as error:

@@ -130,7 +130,7 @@ def test_students_get_no_solution(podman: Podman) -> None:
 
 
 def test_nothing_is_compiled_as_it_starts(podman: Podman) -> None:
-    """Its users cannot keep what they compile: a run of one case would compile for five seconds each time."""
+    """Its users cannot keep what they compile, so each command would compile all that it imports."""
     imported = "python -v -c 'import fwlab.cli.main, trex_stl_lib.trex_stl_client, matplotlib.axes' 2>&1"
     lines = podman.done(*podman.command(1000, script=imported)).splitlines()
     taken = [line for line in lines if "code object from '/opt/fwlab" in line]
