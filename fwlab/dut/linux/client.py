@@ -25,7 +25,7 @@ from fwlab.rulesets.registry import KINDS
 AGENT_PACKAGE = "fwlab.dut.linux.agent"
 KINDS_PACKAGE = "fwlab.rulesets.kinds"
 #: Travel whole.
-PACKAGES = (AGENT_PACKAGE, KINDS_PACKAGE)
+PACKAGES = (AGENT_PACKAGE, f"{AGENT_PACKAGE}.counts", KINDS_PACKAGE)
 #: Travel alone.
 MODULES = ("fwlab.rulesets.kind", "fwlab.model.registry")
 

@@ -188,7 +188,7 @@ def test_an_anchor_that_is_empty_is_no_difference(tmp_path: Path) -> None:
 
 def test_an_unknown_operation_and_a_broken_tool_are_reported(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [{"op": "dance"}, {"op": "drain", "devices": ["vtnet7"]}])
-    assert told.answers[0]["failed"] == "a DUT with FreeBSD does not know the operation dance"
+    assert told.answers[0]["unknown"]
     assert "the test did not expect" in told.answers[1]["failed"]
 
 
