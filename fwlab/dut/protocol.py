@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from fwlab.dut.agent_protocol import TableStates, TrialTerms
-from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Counts, FiveTuple, Trial
@@ -215,20 +214,4 @@ class Dut(Protocol):
         A kernel thread that works for packets outside their path has its name in front.
 
         Takes the DUT a while, so call it without traffic.
-        """
-
-
-class DutSystem(Protocol):
-    """An operating system that a DUT can run: its name, and how to connect to such a DUT.
-
-    forwarding  the sysctl that says whether it forwards IPv4 packets
-    """
-
-    name: str
-    forwarding: str
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> Dut:
-        """A connection to the DUT behind `ssh`. Nothing is sent before `open`.
-
-        devices  the DUT's ends of the links, in the direction of the traffic
         """

@@ -79,13 +79,3 @@ class FreeBsdDut(AgentDut):
     def blackhole(self) -> Iterator[None]:
         """FreeBSD has no queue that drops all packets after pf, so they are sent."""
         yield
-
-
-class FreeBsdSystem:
-    """FreeBSD, as the registry of DUTs knows it."""
-
-    name = "freebsd"
-    forwarding = "net.inet.ip.forwarding"
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> FreeBsdDut:
-        return FreeBsdDut(ssh, devices)

@@ -148,13 +148,3 @@ class LinuxDut(AgentDut):
         if next_ruleset is None:
             return {}
         return {"next_tables": [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]}
-
-
-class LinuxSystem:
-    """Linux, as the registry of DUTs knows it."""
-
-    name = "linux"
-    forwarding = "net.ipv4.ip_forward"
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> LinuxDut:
-        return LinuxDut(ssh, devices)
