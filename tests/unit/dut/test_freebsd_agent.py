@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fwlab.dut.conversation import AgentConversation
-from fwlab.dut.freebsd.client import FreeBsdDut
-from fwlab.dut.freebsd.client import agent_program
+from fwlab.dut.freebsd.client import FreeBsdDut, agent_program
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from tests.fakes.fake_freebsd import lua, output, process, recorded, session
