@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # At every boot, before the network starts: take name, addresses, routes, neighbours and the SSH key from the seed CD.
-# See SYSTEMS in fwlab/machines/plan.py.
+# See FreeBsd.seed in fwlab/dut/freebsd/__init__.py.
 set -eu
 
 cat >/etc/rc.d/fwlab_seed <<'END'
