@@ -18,6 +18,7 @@ pytestmark = needs("lua5.4")
 
 FILE = "/var/run/fwlab-pf.conf"
 LOAD = f"/usr/sbin/rtprio -t /sbin/pfctl -f {FILE}"
+UNDONE = ["pfctl -d", f"pfctl -f {FILE}", "pfctl -F states", "pfctl -F all", "pfctl -a * -F all"]
 CLOCK = "kern.timecounter.tc.HPET"
 READ = f"/sbin/sysctl -b {CLOCK}.counter kern.proc.all {CLOCK}.counter"
 IFCONFIG = recorded("ifconfig.txt")
@@ -48,6 +49,8 @@ def system(**commands: Any) -> dict[str, Any]:
         "/sbin/pfctl -d": output("pf disabled\n"),
         "/sbin/pfctl -a * -F all": output(""),
         "/sbin/pfctl -F all": output(""),
+        "/sbin/pfctl -F states": output(""),
+        f"/sbin/pfctl -f {FILE}": output(""),
         "/sbin/pfctl -s info": output("Status: Disabled for 0 days 00:00:01           Debug: Urgent\n"),
         "/bin/kill 4711": output(""),
         "/sbin/pfctl -v -s Anchors": output(""),
@@ -73,7 +76,7 @@ def test_the_program_is_one_text_whose_errors_name_the_module() -> None:
 def test_a_ruleset_is_loaded_then_switched_on(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("block all\n")])
     assert told.answers == [{"op": "load", "number": 1, "seconds": [[0.02]]}]
-    assert runs(told.done, "pfctl")[3:5] == [LOAD, "pfctl -e"]
+    assert runs(told.done, "pfctl")[5:7] == [LOAD, "pfctl -e"]
     assert f"write {FILE} set skip on vtnet2|block all|" in told.done
 
 
@@ -108,7 +111,7 @@ def test_a_refusal_has_pfctls_words_and_is_undone(tmp_path: Path, printed: str, 
     told = session(tmp_path, system(**{LOAD: output(printed, status)}), [pf("a\nb\n")])
     assert told.answers[0]["refused"] == f"pf.conf: pfctl -f {words}"
     assert runs(told.done, "pfctl -e") == []
-    assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
+    assert runs(told.done, "pfctl")[-5:] == UNDONE
 
 
 def test_a_signal_that_ends_a_program_is_a_negative_status() -> None:
@@ -138,10 +141,16 @@ def test_what_this_dut_cannot_load(tmp_path: Path, request_: dict[str, Any], sai
 def test_loading_again_begins_with_nothing_loaded(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("pass\n", times=2)])
     done = runs(told.done, "pfctl")
-    flushed = ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
     loaded = [LOAD, "pfctl -e"]
-    assert done[: 2 * 5] == [*flushed, *loaded] * 2
+    assert done[: 2 * 7] == [*UNDONE, *loaded] * 2
     assert len(told.answers[0]["seconds"]) == 2
+
+
+def test_states_are_freed_under_the_lowest_limit(tmp_path: Path) -> None:
+    done = session(tmp_path, system(), [pf("pass\n")]).done
+    first = done.index("run /sbin/pfctl -d")
+    lowest = [f"write {FILE} set limit states 1|", f"run /sbin/pfctl -f {FILE}", "run /sbin/pfctl -F states"]
+    assert done[first + 1 : first + 4] == lowest
 
 
 def test_a_ruleset_is_undone_when_the_host_goes_without_a_reset(tmp_path: Path) -> None:

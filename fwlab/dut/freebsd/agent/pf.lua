@@ -19,6 +19,8 @@ local MAX_MESSAGE = 2000
 -- What a reset must restore, by the words that pfctl(8) shows it with.
 local LISTED = { "nat", "rules", "Tables", "memory", "timeouts", "states" }
 local PAGE = 4096
+-- With it, the kernel's allocator keeps next to nothing of what states took.
+local LOWEST = "set limit states 1\n"
 
 -- management  the port that SSH comes in by
 function Pf.new(system, management)
@@ -75,8 +77,13 @@ function Pf:enabled()
 end
 
 -- Switch pf off and flush everything: the rules first, since an anchor stays while a rule names it. Its module stays.
+-- The states go under the lowest limit. Under another one, the allocator would keep as many for later use, and hand
+-- them out to a ruleset with a lower limit beyond that limit.
 function Pf:undo()
   self.system:run(PFCTL, "-d")
+  self.system:write(FILE, LOWEST)
+  self.system:run(PFCTL, "-f", FILE)
+  self.system:run(PFCTL, "-F", "states")
   self.system:run(PFCTL, "-F", "all")
   self.system:run(PFCTL, "-a", "*", "-F", "all")
   self.system:remove(FILE)
