@@ -37,8 +37,8 @@ FLAGS, SEGMENTS = 47, (0x02, 0x10, 0x18, 0x11, 0x04)
 NEIGHBOUR_FLOWS, BY_TCP = 400, 40
 #: The most rules on UDP whose hosts have neighbours.
 WITH_NEIGHBOURS = 20
-#: Legitimate hosts that send to many ports each, and how many flows are many.
-SENDERS, MANY = 254, 5000
+#: Legitimate hosts that send to many ports each.
+SENDERS = 254
 
 
 def hosts(first, count, step):
@@ -46,11 +46,12 @@ def hosts(first, count, step):
     return [int(IPv4Address(first)) + step * place for place in range(count)]
 
 
-def legitimate(ports):
-    """Hosts on no list: fifty with one flow each, or SENDERS that send to as many ports as this."""
+def legitimate(chance, ports):
+    """Hosts on no list: fifty with one flow each, or SENDERS that send to as many ports as this, in a drawn order."""
     if not ports:
         return [(address, 443) for address in hosts("198.18.10.1", 50, 1)]
-    return [(address, FREE + port) for port in range(ports) for address in hosts("198.18.10.1", SENDERS, 1)]
+    flows = [(address, FREE + port) for port in range(ports) for address in hosts("198.18.10.1", SENDERS, 1)]
+    return sorted(flows, key=lambda _: chance.random())
 
 
 def spread(flows, count):
@@ -124,13 +125,14 @@ class Mix:
         count=1000,
         many=0,
         draw=1,
+        order=1,
         **kwargs,
     ):
         """Either `tcp` and `udp` rules of a host and a port, `servers` hosts with `closed` ports, or `count` hosts.
 
         The addresses begin with `first` and are `step` apart. Nine packets of ten are to be blocked; neighbours and the
         legitimate network share the rest. With `many`, nine of ten are legitimate: SENDERS hosts send to as many ports
-        each. `draw` draws the neighbours.
+        each, in an order that `order` draws. `draw` draws the neighbours.
         """
         chance = random.Random(draw)
         if udp:
@@ -145,19 +147,17 @@ class Mix:
         return [
             *(stream(name, flows, shares[name]) for name, flows in blocked.items()),
             *(stream(name, flows, 5 * len(flows) / NEIGHBOUR_FLOWS) for name, flows in neighbours.items()),
-            stream("legitimate", legitimate(many), rest),
+            stream("legitimate", legitimate(random.Random(order), many), rest),
         ]
 
 
 def stream(name, flows, percent):
     """A continuous stream, one flow after the other, in strides: each part of a list has its share of both ends.
 
-    It is of TCP if its name ends so. Flows that are many are visited in another order the second time, so that those
-    that found no room for a state do not come one after the other.
+    It is of TCP if its name ends so.
     """
     layer = TCP if name.endswith("tcp") else UDP
-    strides = (STRIDE, 1) if len(flows) > MANY else (STRIDE,)
-    visited = [flows[turn * stride % len(flows)] for stride in strides for turn in range(len(flows))]
+    visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
     # All packets have the same checksum: none in UDP (RFC 768), in TCP one that the firewall does not verify.
     transport = UDP(sport=1025, dport=443, chksum=0) if layer is UDP else TCP(sport=1025, dport=443, flags="S")
     headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / transport
