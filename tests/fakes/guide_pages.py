@@ -23,6 +23,7 @@ PROGRAMS = ("make", "vagrant", "fwlab", ".venv/bin/fwlab", "pytest", ".venv/bin/
 #: Programs on the DUT, by package; those of Debian's base system have none.
 DUT_PROGRAMS = {
     "cat": None,
+    "echo": None,
     "conntrack": "conntrack",
     "ethtool": "ethtool",
     "grep": None,
