@@ -200,6 +200,7 @@ def answers(packets: int, octets: int, answer_bytes: int) -> float:
     """The number of answers in what the servers sent, from its packets and octets (with headers) at the DUT.
 
     Each connection has one answer of `answer_bytes` and one SYN; all other packets are bare headers. The result is
-    exact except for retransmissions, so the clients' counts can be checked against the DUT's.
+    exact except for retransmissions, so the clients' counts can be checked against the DUT's. Resets have no options,
+    so a server that sends nothing else would have answered less than nothing.
     """
-    return (octets - packets * HEADER_BYTES) / (answer_bytes + SYN_OPTION_BYTES)
+    return max(0.0, (octets - packets * HEADER_BYTES) / (answer_bytes + SYN_OPTION_BYTES))

@@ -35,6 +35,10 @@ FLAGS, SEGMENTS = 47, (0x02, 0x10, 0x18, 0x11, 0x04)
 #: The number of neighbouring flows, and how many of them are TCP. A port that a rule closes for one protocol is open
 #: to the other.
 NEIGHBOUR_FLOWS, BY_TCP = 400, 40
+#: The most rules on UDP whose hosts have neighbours.
+WITH_NEIGHBOURS = 20
+#: Legitimate hosts that send to many ports each.
+SENDERS = 254
 
 
 def hosts(first, count, step):
@@ -42,9 +46,12 @@ def hosts(first, count, step):
     return [int(IPv4Address(first)) + step * place for place in range(count)]
 
 
-def legitimate():
-    """Hosts on no list."""
-    return [(address, 443) for address in hosts("198.18.10.1", 50, 1)]
+def legitimate(chance, ports):
+    """Hosts on no list: fifty with one flow each, or SENDERS that send to as many ports as this, in a drawn order."""
+    if not ports:
+        return [(address, 443) for address in hosts("198.18.10.1", 50, 1)]
+    flows = [(address, FREE + port) for port in range(ports) for address in hosts("198.18.10.1", SENDERS, 1)]
+    return sorted(flows, key=lambda _: chance.random())
 
 
 def spread(flows, count):
@@ -68,12 +75,13 @@ def services(chance, first, step, tcp, udp):
     sources = hosts(first, tcp + udp, step)
     by_tcp = [(source, TCP_PORT + place) for place, source in enumerate(sources[:tcp])]
     by_udp = [(source, UDP_PORT + place) for place, source in enumerate(sources[tcp:])]
-    others = [(source, port) for source, own in by_udp for port in [own - 1, own + 1, *free_ports(chance, 6)]]
+    known = spread(by_udp, min(udp, WITH_NEIGHBOURS))
+    others = [(source, port) for source, own in known for port in [own - 1, own + 1, *free_ports(chance, 6)]]
     wrong = [(source, port + place % 2) for place, (source, port) in enumerate(by_tcp)]
     beside = others + spread(wrong, NEIGHBOUR_FLOWS - BY_TCP - len(others))
-    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP - udp - 10)]
+    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP - len(known) - 10)]
     foreign = [(by_tcp[place][0], by_tcp[place - 1][1]) for place in (below(chance, tcp) for _ in range(10))]
-    others_by_tcp = [flow for turn in zip(by_udp, free + foreign, strict=True) for flow in turn]
+    others_by_tcp = [flow for turn in zip(known, free + foreign, strict=True) for flow in turn]
     return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours udp": beside, "neighbours tcp": others_by_tcp}
 
 
@@ -106,12 +114,25 @@ class Mix:
     """Continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
-        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=1000, draw=1, **kwargs
+        self,
+        direction=0,
+        first="198.18.64.1",
+        step=13,
+        tcp=0,
+        udp=0,
+        servers=0,
+        closed=0,
+        count=1000,
+        many=0,
+        draw=1,
+        order=1,
+        **kwargs,
     ):
         """Either `tcp` and `udp` rules of a host and a port, `servers` hosts with `closed` ports, or `count` hosts.
 
         The addresses begin with `first` and are `step` apart. Nine packets of ten are to be blocked; neighbours and the
-        legitimate network share the rest. `draw` draws the neighbours.
+        legitimate network share the rest. With `many`, nine of ten are legitimate: SENDERS hosts send to as many ports
+        each, in an order that `order` draws. `draw` draws the neighbours.
         """
         chance = random.Random(draw)
         if udp:
@@ -120,12 +141,13 @@ class Mix:
             blocked, neighbours = ports(chance, first, step, servers, closed)
         else:
             blocked, neighbours = listed(chance, first, step, count)
-        rare = {name: 5 for name in blocked if name != "blocked"}
-        shares = {"blocked": 90 - sum(rare.values()), **rare}
+        most, rest = (5, 90) if many else (90, 5)
+        rare = {name: most / 2 if many else 5 for name in blocked if name != "blocked"}
+        shares = {"blocked": most - sum(rare.values()), **rare}
         return [
             *(stream(name, flows, shares[name]) for name, flows in blocked.items()),
             *(stream(name, flows, 5 * len(flows) / NEIGHBOUR_FLOWS) for name, flows in neighbours.items()),
-            stream("legitimate", legitimate(), 5),
+            stream("legitimate", legitimate(random.Random(order), many), rest),
         ]
 
 
@@ -140,7 +162,7 @@ def stream(name, flows, percent):
     transport = UDP(sport=1025, dport=443, chksum=0) if layer is UDP else TCP(sport=1025, dport=443, flags="S")
     headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / transport
     packet = headers / bytes(SIZE - FCS - len(headers))
-    segments = [SEGMENTS[turn % len(SEGMENTS)] for turn in range(len(flows) if layer is TCP else 0)]
+    segments = list(SEGMENTS) if layer is TCP else []
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=[source for source, _ in visited], size=4, op="inc"),

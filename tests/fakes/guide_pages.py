@@ -20,10 +20,12 @@ INLINE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
 MESSAGE = re.compile(r"^\|[^|\n]*`[^|\n]*(?=\|[^|\n]*\|[^|\n]*\|$)", re.MULTILINE)
 #: First words of inline commands; other inline code is a name or a file.
 PROGRAMS = ("make", "vagrant", "fwlab", ".venv/bin/fwlab", "pytest", ".venv/bin/pytest")
-#: Programs on the DUT, by package; those of Debian's base system have none.
+#: Programs on the DUT, by package; those of Debian's or FreeBSD's base system have none.
 DUT_PROGRAMS = {
     "cat": None,
     "conntrack": "conntrack",
+    "dmesg": None,
+    "echo": None,
     "ethtool": "ethtool",
     "grep": None,
     "head": None,
@@ -33,6 +35,7 @@ DUT_PROGRAMS = {
     "iptables-legacy-save": "iptables",
     "nft": "nftables",
     "perf": "linux-perf",
+    "pfctl": None,
     "tc": "iproute2",
     "xdp-filter": "xdp-tools",
     "xdp-loader": "xdp-tools",

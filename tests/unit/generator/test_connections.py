@@ -164,6 +164,11 @@ def test_responses_are_counted_from_packets_and_bytes(connections: int, bare: in
     assert tcp.answers(packets, octets, 260) == pytest.approx(connections)
 
 
+def test_resets_are_no_answers() -> None:
+    """Servers that refuse every connection send bare resets of 54 bytes."""
+    assert tcp.answers(1000, 1000 * 54, 260) == 0
+
+
 def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
     trials = [TcpTrial(duration_s=2, busy_s=2, completed=1000, concurrent=16, packets=10_000)]
     counted = {"program": "wrk", "failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 1}

@@ -88,6 +88,7 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
     "lab10-cores": {"ex1-toeplitz": {"*": SOURCE}, "ex2-ten-places": {"*": SOURCE}, "ex4-fields": {"*": {"sport"}}},
     "lab11-sriov": {"*": {"*": SOURCE}},
     "lab12-resolver": {"ex1-source": {"*": {"payload"}}},
+    "lab13-synflood": {"ex1-sources": {"*": SOURCE}},
     # A fragment's later ones follow from its header: no field of theirs is that of a port.
     "lab16-ipv6": {"ex1-headers": {"*": PORT}, "ex2-prefix": {"*": {"ip6.src"}}, "ex3-fragments": {"*": PORT}},
 }

@@ -39,7 +39,7 @@ class TestPlan:
         lab = lab_named(LAB08)
         parts = {system: on_dut(lab, TOPOLOGY.with_dut(system), lab) for system in ("linux", "freebsd")}
         assert [case.id for case in chosen_cases(parts["linux"], [])] == list(parts["linux"].cases)
-        assert {len(part.exercises) for part in parts.values()} == {3}
+        assert {system: len(part.exercises) for system, part in parts.items()} == {"linux": 3, "freebsd": 4}
         with pytest.raises(BadInput) as refused:
             chosen_cases(parts["linux"], ["pf-none"])
         assert str(refused.value) == (
@@ -163,7 +163,7 @@ class TestGrading:
         plan = self.plan(monkeypatch, parts=["reference"])
         assert [work.exercise.id for work in plan.works[LAB08]] == ["ex1-protocol", "ex2-hosts", "ex3-stateless"]
         assert plan.elsewhere[LAB08].startswith(
-            "ex4-table, ex5-order, ex6-no-state: the exercise is measured on a DUT with freebsd"
+            "ex4-table, ex5-order, ex6-no-state, ex7-limit: the exercise is measured on a DUT with freebsd"
         )
         assert plan_grading(PROJECT, GradingOptions(labs=["lab03-ipset"])).elsewhere == {}
 
@@ -174,7 +174,7 @@ class TestGrading:
         folder.mkdir(parents=True)
         (folder / "pf.conf").write_text("pass\n")
         plan = self.plan(monkeypatch, submissions=tmp_path / "class")
-        assert len(plan.works[LAB08]) == 6
+        assert len(plan.works[LAB08]) == 7
         work = next(work for work in plan.works[LAB08] if work.exercise.id == "ex4-table")
         engine = Engine(plan, lambda _line: None)
         engine.begin(plan.works)
