@@ -171,6 +171,16 @@ def test_two_containers_measure_at_once(podman: Podman) -> None:
 
 
 @thorough
+def test_a_host_that_slept_measures_what_is_published(podman: Podman) -> None:
+    """All processes but the shell stop, three times."""
+    slept = "for _ in 1 2 3; do sleep 4; kill -STOP -1; sleep 45; kill -CONT -1; done"
+    measured = f"vagrant up {LAB} >&2 && {{ fwlab run {LAB} raw-drop --json & {slept}; wait $!; }}"
+    done = podman.call(*podman.command(1000, script=measured))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert '"verdict": "pass"' in done.stdout
+
+
+@thorough
 def test_sigterm_ends_what_runs(podman: Podman) -> None:
     command = podman.command(1000, script=f"exec fwlab run {LAB}", name="fwlab-live-term")
     process = subprocess.Popen(
