@@ -6,6 +6,7 @@ its trace says which rule did.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -155,14 +156,17 @@ class Rules:
         """Whether a rule matches, or sends a packet somewhere, by chance."""
         return any(_CHANCE.search(rule.text) for rule in self.rules.values())
 
+    def matches(self) -> Iterator[Match]:
+        """The conditions of all rules, and of their jumps."""
+        for rule in self.rules.values():
+            yield from rule.matches
+            for _, conditions in rule.targets:
+                yield from conditions
+
     def interfaces(self) -> list[str]:
         """Names of interfaces that the rules name, those of a wildcard with a number."""
         found = dict.fromkeys(
-            name
-            for rule in self.rules.values()
-            for match in (*rule.matches, *(m for _, conditions in rule.targets for m in conditions))
-            if match.field in ("iif", "oif")
-            for name, _ in match.spans
+            name for match in self.matches() if match.field in ("iif", "oif") for name, _ in match.spans
         )
         found |= dict.fromkeys(self.devices)
         return [name for name in dict.fromkeys(map(concrete, found)) if name != "lo" and _NAME.fullmatch(name)]
