@@ -183,7 +183,7 @@ class Event(NamedTuple):
 def _met(family: int, *given: bytes | None) -> tuple[Any, ...]:
     table, chain, handle, kind, verdict, policy = given
     inside = dict(netlink.attributes(verdict)) if verdict is not None else {}
-    code = struct.unpack("!i", inside[1] if 1 in inside else policy or b"\0\0\0\1")[0]
+    code = struct.unpack("!i", inside.get(1, policy or b"\0\0\0\1"))[0]
     return (
         FAMILIES.get(family, str(family)),
         _name(table),
