@@ -45,7 +45,7 @@ boxes: setup
 # With whichever program is here; it needs nothing else of this host. IMAGE: its name. The addresses and checksums of TRex
 # and FreeBSD are passed on if they are set.
 IMAGE ?= fwlab
-SOURCES = FWLAB_TREX_URL FWLAB_TREX_SHA256 FWLAB_FREEBSD_URL FWLAB_FREEBSD_SHA256
+SOURCES = $(shell sed -n 's/^ARG \(FWLAB_[A-Z0-9_]*\)$$/\1/p' Containerfile)
 BUILDER ?= $(firstword $(foreach program,podman buildah docker,$(if $(shell command -v $(program)),$(program))))
 image:
 	@[ -n '$(BUILDER)' ] || { echo 'make image: install podman, buildah or docker' >&2; exit 2; }

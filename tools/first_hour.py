@@ -158,7 +158,7 @@ def _usual() -> dict[str, str]:
 
 
 def first_hours() -> str:
-    """Of each kind the newest result: a column with the seconds of each step, and what is on the disk."""
+    """Of each kind the newest result: a column with each step's seconds; below it the host's CPU, the disk."""
     newest = {path.name[11:].partition(".")[0]: path for path in raw_results(find_project(), "first-hour/*")}
     if not newest:
         return block("No such run has been kept yet.")
@@ -168,8 +168,9 @@ def first_hours() -> str:
     rows = [(name, *(f"{steps[name]:.0f}" if name in steps else "" for steps in seconds.values())) for name in names]
     rows.append(("together", *(f"{sum(steps.values()):.0f}" for steps in seconds.values())))
     heads = [f"{kind}, {one['started'][:10]}, load {one['load_average'][-1]:.1f}:" for kind, one in found.items()]
-    disks = []
+    notes = []
     for kind, one in found.items():
         parts = ", ".join(f"{part} {size}" for part, size in one.get("disk_mib", {}).items())
-        disks += [f"{kind}: on the disk afterwards, in MiB: {parts}."] if parts else []
-    return block("\n\n".join([table(("step, s", *heads), rows), *disks]))
+        note = f"{kind}: {one['host']['cpu']}, {one['host']['cores']} cores"
+        notes.append(f"{note}; on the disk afterwards, in MiB: {parts}." if parts else f"{note}.")
+    return block("\n\n".join([table(("step, s", *heads), rows), *notes]))

@@ -5,7 +5,7 @@ import textwrap
 
 from fwlab.checkout.project import find_project, load_topology
 from fwlab.host.memory import needed_mib
-from fwlab.images.boxes import NEEDED_BYTES
+from fwlab.host.published_file import NEEDED_BYTES
 from fwlab.images.disk_use import LIMIT
 from tools.markdown import block
 

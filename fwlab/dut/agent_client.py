@@ -21,7 +21,6 @@ from fwlab.dut.agent_protocol import (
     Facts,
     Functions,
     Loaded,
-    Memory,
     Recorded,
     Reset,
     Stacks,
@@ -32,7 +31,7 @@ from fwlab.dut.agent_protocol import (
     TrialTerms,
 )
 from fwlab.dut.conversation import AgentConversation, AgentProgram
-from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, Window
+from fwlab.dut.protocol import Collected, CoreModel, Drained, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.printable import printable
@@ -134,10 +133,6 @@ class AgentDut(AgentConversation, ABC):
 
     def unload(self) -> None:
         self.ask("unload", Done, timeout=300)
-
-    def memory(self) -> KernelMemory:
-        answer = self.ask("memory", Memory, timeout=300)
-        return KernelMemory(answer["bytes"], answer["settled"])
 
     @contextlib.contextmanager
     def blackhole(self) -> Iterator[None]:

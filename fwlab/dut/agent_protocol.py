@@ -179,13 +179,6 @@ class Flows(TypedDict):
     packed: str
 
 
-class Memory(TypedDict):
-    """memory: what the kernel holds for rulesets and for everything else, and whether the figure had settled."""
-
-    bytes: int
-    settled: bool
-
-
 class Blackhole(TypedDict):
     """blackhole: False if a ruleset has a queue there already."""
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from fwlab.dut.protocol import UnknownOperation
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
@@ -113,6 +114,8 @@ class AgentConversation:
                 raise DeadlineExceeded(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
             raise DutLost(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
         operation = answer.pop("op", None)
+        if "unknown" in answer:
+            raise UnknownOperation(f"dut: its agent does not know {asked}", "measure it on another system")
         if "failed" in answer:
             # Not DutLost: an agent that answers lives, and what it lacks, such as packets, may be anybody's fault.
             raise Hindered(f"dut: {answer['failed']}", "vagrant reload LAB")

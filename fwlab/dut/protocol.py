@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from fwlab.dut.agent_protocol import TableStates, TrialTerms
-from fwlab.host.ssh import Ssh
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Counts, FiveTuple, Trial
 
@@ -62,11 +62,8 @@ class Drained(NamedTuple):
     queue_drops: int
 
 
-class KernelMemory(NamedTuple):
-    """Memory that the DUT's kernel holds for rulesets and for everything else, and whether the figure had settled."""
-
-    bytes: int
-    settled: bool
+class UnknownOperation(CannotMeasure):
+    """The agent of this DUT's system does not know what it was asked for."""
 
 
 class CoreModel(Protocol):
@@ -169,8 +166,11 @@ class Dut(Protocol):
     def unload(self) -> None:
         """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""
 
-    def memory(self) -> KernelMemory:
-        """What the kernel holds now. Two of them show what a ruleset takes."""
+    def ask(self, operation: str, answer: type[T], *, timeout: float, **fields: Any) -> T:
+        """What the agent counts for one metric alone, which declares the answer's type (`timeout` in seconds).
+
+        Raises UnknownOperation if the agent of this system counts nothing of that name.
+        """
 
     def blackhole(self) -> contextlib.AbstractContextManager[None]:
         """In this context packets that would leave by the last link are dropped after all rules.
@@ -214,20 +214,4 @@ class Dut(Protocol):
         A kernel thread that works for packets outside their path has its name in front.
 
         Takes the DUT a while, so call it without traffic.
-        """
-
-
-class DutSystem(Protocol):
-    """An operating system that a DUT can run: its name, and how to connect to such a DUT.
-
-    forwarding  the sysctl that says whether it forwards IPv4 packets
-    """
-
-    name: str
-    forwarding: str
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> Dut:
-        """A connection to the DUT behind `ssh`. Nothing is sent before `open`.
-
-        devices  the DUT's ends of the links, in the direction of the traffic
         """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The operating systems that a DUT can run."""
 
-from fwlab.dut.protocol import DutSystem
+from fwlab.dut.system import DutSystem
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import Registry, discover
 
-DUTS: Registry[DutSystem] = discover("DUT", "fwlab.dut", "SYSTEM", "fwlab.duts", DutSystem)
+DUTS: Registry[DutSystem] = discover("DUT", "fwlab.dut", "SYSTEM", "fwlab.duts", DutSystem, packages=True)
 
 
 def dut_system(name: str) -> DutSystem:

@@ -26,7 +26,6 @@ from fwlab.grading.submissions import as_recorded
 from fwlab.grading.works import Work
 from fwlab.measure.context import RunContext
 from fwlab.measure.saved_runs import published_runs
-from fwlab.metrics.price import METRIC as PRICE
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
@@ -322,7 +321,7 @@ def typical_failures(grading: Grading) -> list[Failure]:
 
 
 def boards(grading: Grading) -> dict[str, list[float]]:
-    """By exercise that is about a price, that of each work whose packets become what they must, the cheapest first.
+    """By exercise with a check of a ranked metric, the figures of the works that pass all others, the lowest first.
 
     Whose they are is not said.
     """
@@ -330,7 +329,8 @@ def boards(grading: Grading) -> dict[str, list[float]]:
     for work in grading.works:
         for check in work.checks:
             others = [one.outcome for one in work.checks if one is not check]
-            if check.metric == PRICE.name and check.value is not None and set(others) == {Outcome.PASS}:
+            ranked = check.metric in METRICS and METRICS[check.metric].ranked
+            if ranked and check.value is not None and set(others) == {Outcome.PASS}:
                 found.setdefault(work.exercise, []).append(check.value)
     return {exercise: sorted(found[exercise]) for exercise in grading.exercises if exercise in found}
 

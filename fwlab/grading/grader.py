@@ -401,22 +401,17 @@ class Grader:
     def _held(
         self, session: Session, spec: MeasurementSpec, own: RunContext | None, measured: Measured
     ) -> dict[str, Any]:
-        """Whether the DUT holds what the files say. Where it does not, they are loaded again: it may be restored.
-
-        Of a ruleset that was loaded apart, the tools have said so.
-        """
+        """Whether the DUT holds what the files say. Where it does not, they are loaded again: it may be restored."""
         if measured.problems:
             return {}
-        if spec.apart:
-            return {"holds": True}
         try:
-            absent = absent_from(self.host(session), spec.files)
+            absent = absent_from(self.host(session), spec.on_dut)
             if absent is not None:
                 again = self._measure(session, spec, own)
                 reason = "; ".join(again.problems) or why_not_loaded(again)
                 if reason:
                     return {"unclear": f"the ruleset was loaded once, but not a second time: {reason}"}
-                absent = absent_from(self.host(session), spec.files)
+                absent = absent_from(self.host(session), spec.on_dut)
         except Inconclusive as error:
             return {"unclear": str(error)}
         return {"holds": absent is None, "absent": absent}

@@ -27,14 +27,15 @@ from typing import Any
 
 from fwlab.checkout.project import Project, find_project, lab_named
 from fwlab.host.environment import accelerator, cache_directory
+from fwlab.host.published_file import NONE
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
-from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes, built_boxes
+from fwlab.images.boxes import IMAGES, MAKERS, Boxes, add_boxes, built_boxes
 from fwlab.images.build import Builder, full_kernel_wanted
 from fwlab.images.disk_use import remove_all_but, remove_old, vagrant_boxes
-from fwlab.images.freebsd import FREEBSD_URL, default_images, freebsd_image, left_out
+from fwlab.images.makers_images import chosen_images, default_images, left_out, source_of
 from fwlab.images.programs import Subprocesses, require_programs
-from fwlab.images.sources import NONE, cloud_image, trex_tarball
-from fwlab.model.errors import EXIT_FAIL, FwlabError
+from fwlab.images.sources import cloud_image, trex_tarball
+from fwlab.model.errors import EXIT_FAIL, FwlabError, SourceError
 
 EXIT_INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -135,30 +136,34 @@ def _build(
     if vagrant is not None:
         require_programs("vagrant")
     builder = _builder(project, images, programs)
-    if FREEBSD in named and builder.freebsd is None:
-        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
+    absent = [box for box in MAKERS if box not in builder.makers]
+    for box in absent:
+        if box in named:
+            variable = source_of(MAKERS[box]).URL_NAME
+            raise SourceError(f"{variable}={NONE} leaves {box} out", f"unset {variable}")
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
-    lacking = ""
+    lacking: dict[str, str] = {}
     boxes = {}
     for image, job in jobs.items():
         try:
             boxes[image] = job.result()
         except SourceError as error:
-            if image in named:
+            if image in named or image not in MAKERS:
                 raise
-            lacking = error.message
-    _use(project, boxes, vagrant, without=[FREEBSD] if builder.freebsd is None else [])
-    if not named and lacking and (text := left_out(project, lacking)):
-        say(text)
+            lacking[image] = error.message
+    _use(project, boxes, vagrant, without=absent)
+    for box, why in lacking.items():
+        if text := left_out(project, box, why):
+            say(text)
     return boxes
 
 
 def _builder(project: Project, images: list[str], programs: Subprocesses) -> Builder:
     """What builds these images as the environment says. Raises FwlabError if a variable is wrong."""
     accelerator()  # now, not after minutes
-    cache, base, freebsd = cache_directory(), cloud_image(), freebsd_image(project)
+    cache, base, makers = cache_directory(), cloud_image(), chosen_images(project)
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
-    return Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
+    return Builder(project, cache, programs, say, tarball, base, makers, full_kernel_wanted(base))
 
 
 def _import(project: Project, folder: Path, vagrant: Subprocesses | None) -> Boxes:
@@ -167,7 +172,7 @@ def _import(project: Project, folder: Path, vagrant: Subprocesses | None) -> Box
     if vagrant is not None:
         require_programs("vagrant")
     boxes = import_boxes(project, cache_directory(), folder, base, full=full_kernel_wanted(base), say=say)
-    _use(project, boxes, vagrant, without=[FREEBSD])
+    _use(project, boxes, vagrant, without=[*MAKERS])
     return boxes
 
 

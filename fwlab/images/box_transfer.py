@@ -17,24 +17,16 @@ from typing import Any
 
 from fwlab.checkout.atomic_write import write_atomically, write_errors_as
 from fwlab.checkout.project import Project
-from fwlab.images.boxes import (
-    FREEBSD,
-    Boxes,
-    BuildError,
-    SourceError,
-    cached,
-    content_key,
-    need_room,
-    record_path,
-    sha256_of,
-)
-from fwlab.images.build import key_settings
+from fwlab.host.published_file import need_room
+from fwlab.images.boxes import IMAGES, MAKERS, Boxes, cached, content_key, record_path, sha256_of
+from fwlab.images.build import key_settings, makers_settings
 from fwlab.images.sources import CloudImage
+from fwlab.model.errors import BuildError, SourceError
 
 SUMS, LISTED = "SHA256SUMS", "boxes.json"
 #: Each file of such a folder, and nothing else, is written below the cache.
 NAME = re.compile(
-    r"boxes/(?:dut-linux|dut-freebsd|generator|sink)-[0-9a-f]{12}\.box(?:\.json)?"
+    rf"boxes/(?:{'|'.join(IMAGES)})-[0-9a-f]{{12}}\.box(?:\.json)?"
     r"|saved/(?:dut|generator|sink)-[0-9a-f]{16}\.(?:key|qcow2\.zst|qcow2\.zst\.json)"
     r"|bases/dut-linux-[0-9a-f]{12}/vmlinuz"
 )
@@ -176,11 +168,12 @@ def _entries(folder: Path, sums: dict[str, str]) -> Boxes:
 def _settings(image: str, entry: dict[str, Any], base: CloudImage | None, *, full: bool) -> dict[str, str] | None:
     """What this checkout would build that box with; None if the entry is damaged."""
     try:
-        freebsd = str(entry["freebsd"]["sha256"]) if image == FREEBSD else None
+        if image in MAKERS:
+            return makers_settings(image, str(entry[MAKERS[image].name]["sha256"]))
         trex = str(entry["trex"]["sha256"]) if "trex" in entry else None
     except (KeyError, TypeError):
         return None
-    return key_settings(base, full=full, freebsd=freebsd, trex=trex)
+    return key_settings(base, full=full, trex=trex)
 
 
 def _has(cache: Path, name: str, digest: str) -> bool:

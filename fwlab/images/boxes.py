@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,22 +21,11 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, CannotMeasure, FwlabError
+from fwlab.dut.registry import DUTS
+from fwlab.model.errors import BuildError, CannotMeasure
 
 if TYPE_CHECKING:  # Vagrant's planner imports this module, and not pydantic
     from fwlab.checkout.project import Project
-
-
-class BuildError(FwlabError):
-    """An image cannot be built. `message` says what is wrong, `hint` the next step."""
-
-    exit_code = EXIT_FAIL
-
-
-class SourceError(BuildError):
-    """The file that an image was to be made from cannot be had, or is the wrong one. Nothing was built."""
-
-    exit_code = EXIT_USAGE
 
 
 def base_key(root: Path, image: str, settings: dict[str, str]) -> str:
@@ -72,7 +60,7 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
         "provision/idempotence_check",
         f"provision/{image}/*",
     ]
-    if settings.get("system") != "freebsd":
+    if "system" not in settings:
         wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
         wanted += ["packer/cloud/*"] if settings["base_checksum"] else []
         wanted += ["packer/full-kernel/*"] if "kernel" in settings else []
@@ -99,8 +87,6 @@ def _hash(root: Path, files: Iterable[Path], settings: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
-#: Room for a base's raw disk, Packer's copy of it, the compressed copy and the box.
-NEEDED_BYTES = 3 << 30
 #: How often a build that waits for a lock asks whether it was stopped (s).
 POLL_S = 0.2
 
@@ -138,21 +124,6 @@ def publish(made: Path, path: Path, extra: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def need_room(
-    directory: Path, needed: int = NEEDED_BYTES, what: str = "a build", instead: str = "set FWLAB_CACHE to a directory"
-) -> None:
-    """Raise BuildError if the file system of `directory` has less than `needed` bytes left.
-
-    instead  what to do if there cannot be more
-    """
-    free = shutil.disk_usage(directory).free
-    if free < needed:
-        raise BuildError(
-            f"{directory}: {free >> 20} MiB free, {what} needs {needed >> 20} MiB",
-            f"make room there, or {instead} with more",
-        )
-
-
 @contextmanager
 def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
     """Hold the lock file `path`: one build of an image at a time. Raises BuildError if stopped while waiting."""
@@ -170,11 +141,13 @@ def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
         lock.release()
 
 
-#: Built from Debian; from FreeBSD; and all.
+#: Built from Debian.
 LINUX_IMAGES = ("dut-linux", "generator", "sink")
-FREEBSD = "dut-freebsd"
-IMAGES = (*LINUX_IMAGES, FREEBSD)
-#: By image: box, key, its settings, path, sha256, manifest and, if the image contains TRex, trex.
+#: Built from an image of the makers of the DUT's system, which is named.
+MAKERS = {f"dut-{name}": system for name, system in DUTS.items() if system.image}
+IMAGES = (*LINUX_IMAGES, *MAKERS)
+#: By image: box, key, its settings, path, sha256, manifest, what is known of TRex if the image contains it (trex), and
+#: of the image of the system's makers (by the system's name).
 Boxes = dict[str, dict[str, Any]]
 
 

@@ -18,31 +18,22 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.project import Project
+from fwlab.dut.system import MakersImage
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
-from fwlab.images.boxes import (
-    FREEBSD,
-    BuildError,
-    base_key,
-    cached,
-    content_key,
-    engine_key,
-    locked,
-    need_room,
-    publish,
-)
+from fwlab.host.published_file import NONE, need_room
+from fwlab.images.boxes import MAKERS, base_key, cached, content_key, engine_key, locked, publish
 from fwlab.images.disk_use import BASE_DISK, BASE_RAMDISK
-from fwlab.images.freebsd import FreebsdImage, explained
 from fwlab.images.programs import PackerTools, Subprocesses
-from fwlab.images.sources import NONE, TREX_SHA256, TREX_URL, CloudImage, Tarball, base_settings
-from fwlab.model.errors import BadInput
+from fwlab.images.sources import TREX_SHA256, TREX_URL, CloudImage, Tarball, base_settings
+from fwlab.model.errors import BadInput, BuildError
 from fwlab.model.results import Accelerator
 
 
@@ -155,10 +146,13 @@ def guest_accelerator(kernel: Path | None) -> Accelerator:
     return accelerator() or ("kvm" if kvm_works(kernel, boot_sector=True).works else "tcg")
 
 
-def key_settings(base: CloudImage | None, *, full: bool, freebsd: str | None, trex: str | None) -> dict[str, str]:
-    """The variables of an image's content key. `freebsd`, `trex`: SHA-256 of what is in it, if it is."""
-    if freebsd is not None:
-        return {"base_url": "", "base_checksum": f"sha256:{freebsd}", "system": "freebsd"}
+def makers_settings(image: str, sha256: str) -> dict[str, str]:
+    """The variables of the content key of a box in MAKERS. `sha256`: of the image that it is made from."""
+    return {"base_url": "", "base_checksum": f"sha256:{sha256}", "system": MAKERS[image].name}
+
+
+def key_settings(base: CloudImage | None, *, full: bool, trex: str | None) -> dict[str, str]:
+    """The variables of another image's content key. `trex`: SHA-256 of the tarball if it is in it."""
     contained = {"trex_sha256": trex} if trex is not None else {}
     return base_settings(base) | ({"kernel": FULL} if full else {}) | contained
 
@@ -172,7 +166,7 @@ class Builder:
     say       called with each line of progress
     tarball   TRex for the generator's image; None: without
     base      the cloud image to start from; None: a base made from Debian packages
-    freebsd   the image that dut-freebsd is made from; None: that box is not built
+    makers    by box in MAKERS, what it is made from; one that is missing is not built
     full      whether images with Linux get Debian's full kernel
     tools     what a build needs on this host
     """
@@ -183,7 +177,7 @@ class Builder:
     say: Callable[[str], None]
     tarball: Tarball | None = None
     base: CloudImage | None = None
-    freebsd: FreebsdImage | None = None
+    makers: Mapping[str, MakersImage] = field(default_factory=dict)
     full: bool = False
     tools: PackerTools = field(default_factory=PackerTools)
 
@@ -207,20 +201,18 @@ class Builder:
         name = f"fwlab-{image}-{key[:12]}"
         entry = {"box": name, "key": key, "settings": settings, "path": str(box)}
         entry |= {name: record[name] for name in ("sha256", "manifest")}
-        return entry | {name: record[name] for name in ("trex", "freebsd") if name in record}
+        systems = [system.name for system in MAKERS.values()]
+        return entry | {name: record[name] for name in ("trex", *systems) if name in record}
 
     def key(self, image: str) -> str:
-        """The image's content key. Raises SourceError if that of dut-freebsd cannot be known."""
+        """The image's content key. Raises SourceError if that of a box in `makers` cannot be known."""
         return content_key(self.project.root, image, self._settings(image))
 
     def _settings(self, image: str) -> dict[str, str]:
-        tarball, freebsd = self._tarball_for(image), self._freebsd_for(image)
-        return key_settings(
-            self.base,
-            full=self.full,
-            freebsd=freebsd.sha256 if freebsd is not None else None,
-            trex=tarball.sha256 if tarball is not None else None,
-        )
+        if image in self.makers:
+            return makers_settings(image, self.makers[image].sha256)
+        tarball = self._tarball_for(image)
+        return key_settings(self.base, full=self.full, trex=tarball.sha256 if tarball is not None else None)
 
     def make_box(self, image: str, key: str, box: Path) -> dict[str, Any]:
         """Build one image and put its box into the cache; returns the box's record. Raises BuildError."""
@@ -244,8 +236,8 @@ class Builder:
             to_first_format(work / f"{image}.box")
             manifest = json.loads((work / "image.json").read_text())
             extra = {"trex": tarball.record()} if tarball is not None else {}
-            if (freebsd := self._freebsd_for(image)) is not None:
-                extra = {"freebsd": freebsd.record()}
+            if image in self.makers:
+                extra = {MAKERS[image].name: self.makers[image].record()}
             record = publish(work / f"{image}.box", box, {"key": key, "manifest": manifest, **extra})
         finally:
             with suppress(OSError):  # there may be none; it shows why a machine allowed no login
@@ -257,10 +249,6 @@ class Builder:
     def _tarball_for(self, image: str) -> Tarball | None:
         """Only the generator contains TRex."""
         return self.tarball if image == "generator" else None
-
-    def _freebsd_for(self, image: str) -> FreebsdImage | None:
-        """What dut-freebsd is made from; None for every other image."""
-        return self.freebsd if image == FREEBSD else None
 
     def prepare(self, image: str, folder: Path) -> list[str]:
         """Put into a new folder what Packer reads and where it writes; returns the command that builds the box there.
@@ -280,10 +268,9 @@ class Builder:
         try:
             self.programs.run(command, log, f"{image}: packer", quiet)
         except BuildError as error:
-            freebsd = self._freebsd_for(image)
-            if freebsd is None:
+            if image not in self.makers:
                 raise
-            raise explained(error, freebsd.url, _text(work / "console.log")) from error
+            raise self.makers[image].explained(error, _text(work / "console.log")) from error
         if self.key(image) != key:
             raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
 
@@ -296,8 +283,8 @@ class Builder:
             values |= {"trex_url": tarball.path.as_uri(), "trex_sha256": tarball.sha256}
         values["built"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         values |= self._base_values(image, work, log)
-        freebsd = self._freebsd_for(image)
-        self.programs.run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
+        system = MAKERS[image].name if image in self.makers else ""
+        self.programs.run([str(self.packer / "seed"), str(work), system], log, f"{image}: seed")
         variables = work / f"{image}.pkrvars.hcl"
         variables.write_text("".join(f"{name} = {hcl(value)}\n" for name, value in values.items()))
         templates = self.tools.templates(self.packer, work)
@@ -305,8 +292,8 @@ class Builder:
 
     def _base_values(self, image: str, work: Path, log: Path) -> dict[str, str]:
         """Packer's variables for the base."""
-        if (freebsd := self._freebsd_for(image)) is not None:
-            disk = freebsd.disk(self.cache, work, self.say, self.programs.stopped)
+        if image in self.makers:
+            disk = self.makers[image].disk(self.cache, work, self.say, self.programs.stopped)
             size = {"disk_size": f"{virtual_gib(disk) << 10}M"}
             return {"base": str(disk), **size, "accelerator": guest_accelerator(None)}
         if self.base is not None:
@@ -321,7 +308,7 @@ class Builder:
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
         """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
-        key = base_key(self.project.root, image, key_settings(None, full=self.full, freebsd=None, trex=None))
+        key = base_key(self.project.root, image, key_settings(None, full=self.full, trex=None))
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
         if cached(directory / BASE_DISK) and (directory / BASE_RAMDISK).exists():
             return directory
@@ -361,7 +348,7 @@ class Builder:
         for name in ("run", "idempotence_check"):
             shutil.copy2(root / "provision" / name, staged)
         shutil.copytree(root / "provision" / image, staged / image)
-        if self._freebsd_for(image) is not None:
+        if image in self.makers:
             (staged / image / "cleanup").replace(staged / "cleanup")
             return staged
         shutil.copy2(root / "provision" / "cleanup", staged)

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from fwlab.host.kvm_probe import BOX_ARCHITECTURE, other_architecture
-from fwlab.images.boxes import BuildError
+from fwlab.model.errors import BuildError
 
 #: With less room than this a disk counts as full.
 FULL_BYTES = 16 << 20

@@ -19,6 +19,8 @@ import yaml
 
 from fwlab.checkout.version import reject_other_version
 from fwlab.checkout.yaml_files import parse_yaml, read_yaml_file
+from fwlab.dut.registry import DUTS
+from fwlab.dut.system import UNINDEXED, DutSystem
 from fwlab.host import environment
 from fwlab.host.ports import settle_ports
 from fwlab.model.errors import BadInput
@@ -36,32 +38,6 @@ DRIVERS = {"tcg": "qemu", "kvm": "kvm"}
 TRANSLATION_CACHE_MIB, OF_THE_DUT_MIB = 64, 128
 #: How long a machine that is still booting may take to answer a connection (s).
 CONNECT_TIMEOUT_S = 5
-
-
-@dataclass(frozen=True)
-class System:
-    """What Vagrant and QEMU have to know of a node's operating system.
-
-    guest      Vagrant's word for it; `shell`: in which Vagrant runs commands there
-    seed       files on the seed CD, each with a template in provision/cloud-init
-    savable    whether its saved state can start another machine
-    arguments  QEMU's
-    """
-
-    guest: str
-    shell: str
-    seed: tuple[str, ...]
-    savable: bool
-    arguments: tuple[str, ...] = ()
-
-
-SYSTEMS = {
-    "linux": System("debian", "bash -l", ("user-data", "meta-data", "network-config"), savable=True),
-    # The box's own rc.d script (provision/dut-freebsd/60-seed.sh) reads its seed at every boot; nuageinit would read
-    # one at the first boot only, and knows neither static routes nor static neighbours. With event indexes, vtnet can
-    # miss the notification for a full receive ring while its CPU is throttled, and never receives a packet again.
-    "freebsd": System("freebsd", "/bin/sh", ("rc.conf", "hosts", "authorized_keys"), False, hardware.UNINDEXED),
-}
 
 
 @dataclass(frozen=True)
@@ -100,9 +76,9 @@ class Machine:
         return self.plan.prefix + self.name
 
     @property
-    def system(self) -> System:
+    def system(self) -> DutSystem:
         """Its operating system."""
-        return SYSTEMS[self.node["system"]]
+        return DUTS[self.node["system"]]
 
     @property
     def ssh_port(self) -> int:
@@ -173,7 +149,7 @@ class Machine:
         # TCG leaves out the barriers of a guest with one CPU (QEMU commit c914d46d0a64 says why that is wrong), so a
         # notification can be lost. A Linux DUT keeps the indexes: its figures were measured with them.
         if not dut and self.accelerator == "tcg":
-            words += hardware.UNINDEXED
+            words += UNINDEXED
         if self.several_nics:
             words += hardware.hub_arguments(board, self.ends)
         for kind in dict.fromkeys(end.kind for end in self.ends):
@@ -381,7 +357,7 @@ class Plan:
         nodes = {role: {"system": "linux", **usual} for role, usual in self.topology["nodes"].items()}
         dut = nodes["dut"]
         system = self._made_system(lab) or chosen_system(lab.systems, list(self._dut_images))
-        if system not in SYSTEMS or system not in self._dut_images:
+        if system not in DUTS or system not in self._dut_images:
             known = ", ".join(self._dut_images)
             raise BadInput(f"{lab.id}: no DUT runs {system}; there are: {known}", f"fix labs/{lab.id}/lab.yml: needs")
         wanted = environment.dut_cpus()
@@ -415,7 +391,7 @@ class Plan:
                 accelerator=self.accelerator_of(role),
                 device=hardware.device_name(self.key, lab.id, index),
                 host=self._host_file.get(kinds[name], {}).get(name, {}),
-                nics=lab.nics if role == "dut" and node["system"] == "linux" and hubs else (),
+                nics=lab.nics if role == "dut" and DUTS[node["system"]].other_nics and hubs else (),
             )
             ends.append(end)
         return ends

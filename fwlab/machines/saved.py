@@ -26,6 +26,7 @@ from pathlib import Path
 from fwlab.checkout.own_folder import own_folder
 from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.host.process import output_of, virsh
+from fwlab.images.boxes import sha256_of
 from fwlab.images.disk_use import STATE, remove_state, trim
 from fwlab.machines.plan import Machine, json_object
 from fwlab.machines.record import ARGUMENTS
@@ -144,7 +145,7 @@ class SavedMachine:
     def _is_whole(self) -> bool:
         """Whether the state is what was saved. A damaged one is removed."""
         recorded = json_object(self._file(RECORD)).get("sha256")
-        if recorded == _sum(self._file(STATE)) and self._file(KEY).exists():
+        if recorded == sha256_of(self._file(STATE)) and self._file(KEY).exists():
             return True
         self.warnings.append(f"{self._file(STATE)} is damaged: removing it, and booting")
         remove_state(self._file(STATE))
@@ -190,7 +191,7 @@ class SavedMachine:
                 self._keep_disk(made)
             # The key and the record are there before the file for which they are read.
             pair.replace(self._file(KEY))
-            self._file(RECORD).write_text(json.dumps({"format": FORMAT, "sha256": _sum(made)}) + "\n")
+            self._file(RECORD).write_text(json.dumps({"format": FORMAT, "sha256": sha256_of(made)}) + "\n")
             made.replace(self._file(STATE))
 
     @contextlib.contextmanager
@@ -249,11 +250,6 @@ def fingerprint(xml: str, seed: str, box: str, qemu: str) -> str:
 def _fresh(disk: Path) -> Path:
     """Where a machine's new disk waits while the saved one is tried."""
     return disk.with_name(f"{disk.name}.fresh")
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _require_room(folder: Path) -> None:

@@ -83,6 +83,11 @@ class MeasurementSpec:
         return metric in self.metrics
 
     @property
+    def on_dut(self) -> list[RulesetFile]:
+        """The files that the DUT itself loads."""
+        return [] if self.apart else self.files
+
+    @property
     def traffic_name(self) -> str:
         """The traffic's name. Raises ValueError if the specification has none, which loading a lab rules out."""
         return require(self.traffic, "traffic")

@@ -8,9 +8,13 @@ fills the connection table for `states`.
 
 from collections.abc import Sequence
 
+from typing_extensions import TypedDict  # pydantic validates no other on Python 3.11
+
+from fwlab.dut.protocol import Dut, UnknownOperation
 from fwlab.metrics.load_time import SMALL
 from fwlab.metrics.measurement import WITH_OR_WITHOUT, MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.state_table import FILL
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
 
@@ -40,6 +44,21 @@ class Memory(MeasurableMetric):
 METRIC = Memory()
 
 
+class Held(TypedDict):
+    """What the kernel holds for rulesets and for everything else, and whether the figure had settled."""
+
+    bytes: int
+    settled: bool
+
+
+def _held(dut: Dut) -> Held:
+    try:
+        return dut.ask(METRIC.name, Held, timeout=300)
+    except UnknownOperation:
+        message = "the kernel memory of rulesets is measured on Linux only"
+        raise CannotMeasure(message, "leave the metric `memory` out") from None
+
+
 def times(spec: MeasurementSpec) -> int:
     """How often the ruleset's memory is measured."""
     small = sum(len(file.text) for file in spec.files) < SMALL
@@ -52,11 +71,11 @@ def _weigh(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     for turn in range(times(spec)):
         if turn:
             dut.load(spec.files, each=spec.each)
-        loaded = dut.memory()
+        loaded = _held(dut)
         dut.unload()
-        empty = dut.memory()
-        found.append(float(loaded.bytes - empty.bytes))
-        settled = settled and loaded.settled and empty.settled
+        empty = _held(dut)
+        found.append(float(loaded["bytes"] - empty["bytes"]))
+        settled = settled and loaded["settled"] and empty["settled"]
     doubt = "the memory of the DUT's kernel kept changing, so what the ruleset takes is in doubt"
     return so_far.plus(Values(extra={METRIC.name: found})).troubled([] if settled else [doubt])
 

@@ -30,6 +30,7 @@ class Price(MeasurableMetric):
     clock = NeedsClock("instructions", "a single packet's price is counted by it")
     traffic = frozenset({"none"})
     apart = True
+    ranked = True
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [PRICE]

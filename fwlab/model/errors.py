@@ -57,3 +57,15 @@ class DutLost(Hindered):
 
 class DeadlineExceeded(Hindered):
     """A measurement exceeded its time limit."""
+
+
+class BuildError(FwlabError):
+    """An image cannot be built. `message` says what is wrong, `hint` the next step."""
+
+    exit_code = EXIT_FAIL
+
+
+class SourceError(BuildError):
+    """The file that an image was to be made from cannot be had, or is the wrong one. Nothing was built."""
+
+    exit_code = EXIT_USAGE

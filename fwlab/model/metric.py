@@ -112,6 +112,7 @@ class Metric(Protocol):
     min_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     below_ceiling  whether a figure near what the generator can send is one of the generator's
     interleaved  whether its trials alternate with those of a baseline where the DUT's clock is the host's
+    ranked    whether a class's page lists the figures of all works that pass every other check, the lowest first
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
 
@@ -131,6 +132,7 @@ class Metric(Protocol):
     min_busy: float | None = None
     below_ceiling: bool = False
     interleaved: bool = False
+    ranked: bool = False
     usual_spread: float | None = None
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:

@@ -62,19 +62,24 @@ def required_by(protocol: type) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.startswith("_")]
 
 
-def discover(concept: str, package: str | None, attribute: str, group: str | None, protocol: type) -> Registry[Kind]:
+def discover(
+    concept: str, package: str | None, attribute: str, group: str | None, protocol: type, *, packages: bool = False
+) -> Registry[Kind]:
     """All kinds of one concept.
 
     package    its modules are searched for `attribute`; a module without it is a helper. None: no kind is built in
     attribute  the name under which a module declares its kind; a tuple declares several
     group      the group of entry points that kinds from elsewhere are registered in; None takes the package's alone
     protocol   what each kind must have
+    packages   only the packages in `package` are searched: its modules are helpers, and slow to import
 
     Also works where the package is inside a zip file.
     """
     found: list[tuple[str, Kind]] = []
     path = importlib.import_module(package).__path__ if package is not None else []
     for module in pkgutil.iter_modules(path, f"{package}."):
+        if packages and not module.ispkg:
+            continue
         declared = getattr(importlib.import_module(module.name), attribute, None)
         if declared is not None:
             found += [(module.name, kind) for kind in (declared if isinstance(declared, tuple) else (declared,))]

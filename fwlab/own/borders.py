@@ -31,6 +31,7 @@ from fwlab.own.packets import (
     UDP,
     Packet,
     is_error,
+    turned,
 )
 from fwlab.own.rules import FLAGS, HIGHEST, NO_HEADER, STATES, Key, Match, Rule, Rules, Way, names_it
 
@@ -631,7 +632,7 @@ def conversation(point: Point, *, reverse: bool = False, whole: bool = False) ->
     """
     packet, state = packet_of(point), point.get("state", "new")
     if is_error(packet):
-        opening = {"iface": point["oif"], "out": point["iif"], "packet": _opening(_turned(_asking(packet)))}
+        opening = {"iface": point["oif"], "out": point["iif"], "packet": _opening(turned(_asking(packet)))}
         return [opening, {"error": 0, "changed": {name: packet[name] for name in ("type", "code") if name in packet}}]
     there = {"iface": point["iif"], "out": point["oif"]}
     if point.get("header") == FRAGMENT:
@@ -643,7 +644,7 @@ def conversation(point: Point, *, reverse: bool = False, whole: bool = False) ->
     if state == "established" and not reverse:
         return [{**there, "packet": _opening(packet)}, {"reply": 0}, {**there, "packet": _following(packet)}]
     if state in ("established", "related"):
-        opening = {**back, "packet": _opening(_turned(packet))}
+        opening = {**back, "packet": _opening(turned(packet))}
         changed = {name: packet[name] for name in ("ttl", "dscp", "flags") if name in point}
         if state == "related":
             return [opening, {"error": 0}]
@@ -680,13 +681,6 @@ def _opening(packet: Packet) -> Packet:
 def _following(packet: Packet) -> Packet:
     """The same as a later packet of a connection."""
     return {**packet, "flags": ACK} if packet["proto"] == TCP and packet["flags"] == SYN else packet
-
-
-def _turned(packet: Packet) -> Packet:
-    found = {**packet, "src": packet["dst"], "dst": packet["src"]}
-    if "sport" in packet:
-        found |= {"sport": packet["dport"], "dport": packet["sport"]}
-    return found
 
 
 def _burst(point: Point, limit: tuple[float, int]) -> list[Step]:

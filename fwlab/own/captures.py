@@ -19,7 +19,7 @@ from typing import Any
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 from fwlab.own.borders import LO, SELF, Drawn, Layout, Step
-from fwlab.own.packets import ACK, ECHO, FIN, ICMP, ICMPV6, RST, SYN, TCP, UDP, Packet, is_error, parse
+from fwlab.own.packets import ACK, ECHO, FIN, ICMP, ICMPV6, RST, SYN, TCP, UDP, Packet, is_error, parse, turned
 from fwlab.own.rules import Key, Rules
 
 #: Packets that are read, conversations that are played, and packets of each.
@@ -251,9 +251,9 @@ class _Conversation:
         opens = packet
         flags = packet.get("flags", SYN)
         if packet["proto"] == TCP and flags & (SYN | RST | FIN) != SYN:
-            opens = packet if packet["sport"] >= packet["dport"] else _turned(packet)
+            opens = packet if packet["sport"] >= packet["dport"] else turned(packet)
         elif packet["proto"] == TCP and flags & ACK:
-            opens = _turned(packet)
+            opens = turned(packet)
         self._opener = opens["src"], opens.get("sport")
         if packet["proto"] == TCP and flags & (SYN | ACK) != SYN and not flags & RST:
             self._add({**self._ends(opens), "packet": _plain({**opens, "flags": SYN})}, 0, forth=True)
@@ -307,13 +307,6 @@ class _Conversation:
         changed = {name: packet[name] for name in ("ttl", "dscp", "length") if name in packet}
         flags = {"flags": packet["flags"]} if packet["proto"] == TCP else {}
         return {"reply": self._last[True], **flags, "changed": changed}
-
-
-def _turned(packet: Packet) -> Packet:
-    turned = {**packet, "src": packet["dst"], "dst": packet["src"]}
-    if "sport" in packet:
-        turned |= {"sport": packet["dport"], "dport": packet["sport"]}
-    return turned
 
 
 _MADE = (

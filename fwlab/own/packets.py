@@ -181,13 +181,21 @@ def reply(packet: Mapping[str, Any], flags: int | None = None) -> Packet | None:
     return found
 
 
-def error_about(packet: Mapping[str, Any], source: str | None = None) -> Packet:
-    """The ICMP error "port unreachable" that this packet's receiver, or another, sends back."""
+def turned(packet: Packet) -> Packet:
+    """The packet on the way back: its ends and their ports change places."""
+    found = {**packet, "src": packet["dst"], "dst": packet["src"]}
+    if "sport" in packet:
+        found |= {"sport": packet["dport"], "dport": packet["sport"]}
+    return found
+
+
+def error_about(packet: Mapping[str, Any]) -> Packet:
+    """The ICMP error "port unreachable" that this packet's receiver sends back."""
     version = packet["version"]
     kind, code = UNREACHABLE[version]
     whole = ip_packet({**packet, "ttl": packet.get("ttl", 64)})
     found: Packet = {"version": version, "proto": ICMP if version == 4 else ICMPV6, "ttl": 64, "dscp": 0}
-    found.update(src=source or packet["dst"], dst=packet["src"], type=kind, code=code, quote=whole[:QUOTED].hex())
+    found.update(src=packet["dst"], dst=packet["src"], type=kind, code=code, quote=whole[:QUOTED].hex())
     return found
 
 

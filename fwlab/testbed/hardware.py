@@ -16,9 +16,6 @@ from typing import Any, Literal
 HOST_CHANGES = Path("/run/fwlab/links")
 #: libvirt's type of the interfaces whose frames can reach several NICs.
 CARRIER = "udp"
-#: QEMU's arguments for virtio NICs without event indexes. With them, a NIC whose notification is lost can stop for
-#: good; without them, only until the next packet.
-UNINDEXED = ("-global", "virtio-net-pci.event_idx=off")
 #: What the NICs of a machine can do on a socket link, and no more. Otherwise a tap device would let the guest send and
 #: receive TCP segments of 64 KiB, and rules would see fewer packets.
 OFFLOADS = "csum gso guest_csum guest_tso4 guest_tso6 guest_ecn guest_ufo host_tso4 host_tso6 host_ecn host_ufo"

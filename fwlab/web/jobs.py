@@ -134,6 +134,12 @@ class Jobs:
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
+    def state(self) -> tuple[object, ...]:
+        """Which job is the latest, what it has told, whether it runs, its seconds: a page that shows it is drawn again
+        when this differs."""
+        job = self.latest
+        return (id(job), job.changes, job.running, int(job.seconds)) if job else ()
+
     async def start(self, job: Job) -> None:
         """Start the job's command. Raises BadInput while another one runs."""
         if self.latest is not None and self.latest.running:

@@ -71,10 +71,8 @@ class _Page:
             self.machines.refresh()
 
     def _look_at_job(self) -> None:
-        job = self._jobs.latest
-        now = (id(job), job.changes, job.running, int(job.seconds)) if job else ()
-        if now != self._job:
-            self._job = now
+        before, self._job = self._job, self._jobs.state()
+        if before != self._job:
             self.running.refresh()
 
     @ui.refreshable_method

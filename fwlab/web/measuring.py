@@ -41,20 +41,16 @@ class _Page:
             for name, title in {**single, **sweeps}.items():
                 what = "a sweep: " if name in sweeps else ""
                 self._chosen[name] = ui.checkbox(f"{name} ({what}{title})").mark(name)
-        self._seen = self._state()
+        self._seen = self._jobs.state()
         ui.timer(EVERY_S, self._look)
 
     def _look(self) -> None:
         """Draw again what has changed."""
-        seen, self._seen = self._seen, self._state()
+        seen, self._seen = self._seen, self._jobs.state()
         if seen != self._seen:
             self.running.refresh()
         if seen[:2] != self._seen[:2]:
             self.figures.refresh()
-
-    def _state(self) -> tuple[object, ...]:
-        job = self._jobs.latest
-        return (id(job), job.changes, int(job.seconds)) if job else ()
 
     @ui.refreshable_method
     def running(self) -> None:

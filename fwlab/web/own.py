@@ -69,7 +69,7 @@ class _Page:
 
     def _look(self) -> None:
         job = self._jobs.latest
-        seen, self._seen = self._seen, (id(job), job.changes, int(job.seconds)) if job else ()
+        seen, self._seen = self._seen, self._jobs.state()
         if seen != self._seen:
             self.running.refresh()
             if job is not None and not job.running and self._shown is not job:

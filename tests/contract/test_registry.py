@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.protocol import Dut, DutSystem
+from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import DUTS
+from fwlab.dut.system import DutSystem
 from fwlab.generator.protocol import EngineKind
 from fwlab.generator.selection import ENGINES
 from fwlab.judge.checks import CHECKS, CheckKind

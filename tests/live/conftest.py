@@ -163,6 +163,12 @@ class Checkout:
             sudo=True,
         )
 
+    def clear_work(self) -> None:
+        """Remove a student's rulesets, predictions and progress: no exercise was begun or measured."""
+        work = self.top / "labs" / LAB / "work"
+        shutil.rmtree(work)
+        work.mkdir()
+
     def destroy(self) -> subprocess.CompletedProcess[str]:
         """Destroy all machines of this checkout."""
         machines = sorted(path.name for path in self.top.glob(".vagrant/machines/*"))
@@ -212,8 +218,7 @@ def new_checkout(kind: type[Own] = Checkout) -> Iterator[Own]:  # type: ignore[a
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Checkout]:
     with new_checkout() as checkout:
-        for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
-            shutil.rmtree(own)  # start without solutions, as a student does
+        checkout.clear_work()
         # One process after the other: six machines that boot at once take too long for Vagrant. Where no saved state
         # fits, the first process saves one.
         with (Path(os.environ[CHECKOUTS]) / "up.lock").open("w") as lock:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.linux.client import LinuxDut
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile

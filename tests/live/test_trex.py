@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from fwlab.checkout.project import Project, load_topology
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.linux.client import LinuxDut
 from fwlab.generator import selection as engines
 from fwlab.generator.protocol import Engine, PlaybackResult, TcpEndpoints
 from fwlab.generator.sink import Sink

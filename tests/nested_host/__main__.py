@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.images.boxes import need_room
+from fwlab.host.published_file import need_room
 from fwlab.measure.provenance import commit, host_facts
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from fwlab.testbed.link_kinds import LINKS

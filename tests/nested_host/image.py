@@ -17,7 +17,8 @@ from pathlib import Path
 
 from fwlab.checkout.project import Project
 from fwlab.host.environment import cache_directory
-from fwlab.images.boxes import LINUX_IMAGES, base_key, cached, need_room, publish, record_path
+from fwlab.host.published_file import need_room
+from fwlab.images.boxes import LINUX_IMAGES, base_key, cached, publish, record_path
 from fwlab.images.build import CLOUD, KERNEL_VARIABLE, Builder
 from fwlab.images.programs import Subprocesses
 from fwlab.model.errors import CannotMeasure

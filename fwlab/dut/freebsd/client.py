@@ -10,7 +10,6 @@ from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
-from fwlab.dut.protocol import KernelMemory
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.ruleset import RulesetFile
@@ -80,16 +79,3 @@ class FreeBsdDut(AgentDut):
     def blackhole(self) -> Iterator[None]:
         """FreeBSD has no queue that drops all packets after pf, so they are sent."""
         yield
-
-    def memory(self) -> KernelMemory:
-        raise CannotMeasure("the kernel memory of rulesets is measured on Linux only", "leave the metric `memory` out")
-
-
-class FreeBsdSystem:
-    """FreeBSD, as the registry of DUTs knows it."""
-
-    name = "freebsd"
-    forwarding = "net.inet.ip.forwarding"
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> FreeBsdDut:
-        return FreeBsdDut(ssh, devices)

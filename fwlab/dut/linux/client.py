@@ -25,7 +25,7 @@ from fwlab.rulesets.registry import KINDS
 AGENT_PACKAGE = "fwlab.dut.linux.agent"
 KINDS_PACKAGE = "fwlab.rulesets.kinds"
 #: Travel whole.
-PACKAGES = (AGENT_PACKAGE, KINDS_PACKAGE)
+PACKAGES = (AGENT_PACKAGE, f"{AGENT_PACKAGE}.counts", KINDS_PACKAGE)
 #: Travel alone.
 MODULES = ("fwlab.rulesets.kind", "fwlab.model.registry")
 
@@ -148,13 +148,3 @@ class LinuxDut(AgentDut):
         if next_ruleset is None:
             return {}
         return {"next_tables": [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]}
-
-
-class LinuxSystem:
-    """Linux, as the registry of DUTs knows it."""
-
-    name = "linux"
-    forwarding = "net.ipv4.ip_forward"
-
-    def connect(self, ssh: Ssh, devices: list[str]) -> LinuxDut:
-        return LinuxDut(ssh, devices)

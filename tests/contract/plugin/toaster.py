@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from fwlab.dut.system import DutSystem
 
-class ToasterSystem:
+
+class ToasterSystem(DutSystem):
     name = "toaster"
     forwarding = "toaster.forwards"
+    guest = "toaster"
+    shell = "crumb"
+    seed = ("bread",)
 
     def connect(self, ssh, devices):
         return SimpleNamespace(facts=lambda: {"kernel": f"toast with {' and '.join(devices)}"})

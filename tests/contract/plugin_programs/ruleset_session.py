@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.linux.client import LinuxDut
 from fwlab.grading.grader import absent_from
 from fwlab.model.errors import BadInput, Refused
 from fwlab.rulesets.files import ruleset_file, student_ruleset

@@ -12,6 +12,7 @@ import pytest
 
 from fwlab.dut.agent_protocol import Counters, Entries, Loaded
 from fwlab.dut.conversation import AgentConversation, AgentProgram
+from fwlab.dut.protocol import UnknownOperation
 from fwlab.host import ssh as connections
 from fwlab.model.errors import CannotMeasure, DutLost
 
@@ -154,6 +155,8 @@ def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -
     with pytest.raises(CannotMeasure, match="dut: KeyError") as raised:
         talk.ask("drain", Counters, timeout=20)
     assert not isinstance(raised.value, DutLost), "an agent that answers lives"
+    with pytest.raises(UnknownOperation, match="its agent does not know drain"):
+        talking({"op": "drain", "number": 1, "unknown": True}).ask("drain", Counters, timeout=20)
     talk.close()
     with pytest.raises(CannotMeasure, match="lost"):
         talk.ask("drain", Counters, timeout=20)

@@ -13,7 +13,7 @@ import pytest
 
 from fwlab.dut.agent_protocol import POLICY
 from fwlab.dut.conversation import AgentConversation
-from fwlab.dut.freebsd import FreeBsdDut
+from fwlab.dut.freebsd.client import FreeBsdDut
 from tests.fakes.fake_freebsd import RECORDED, Told, lua, output, process, recorded, session
 from tests.fakes.programs import needs
 

@@ -12,7 +12,8 @@ import pytest
 
 from fwlab.checkout.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes
-from fwlab.images.boxes import Boxes, BuildError, SourceError, cached, content_key, publish
+from fwlab.images.boxes import Boxes, cached, content_key, publish
+from fwlab.model.errors import BuildError, SourceError
 from tests import ROOT
 from tests.unit.images.test_boxes import SETTINGS
 

@@ -9,11 +9,13 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.cli import doctor
+from fwlab.host.published_file import PublishedFile, need_room
 from fwlab.images import boxes
-from fwlab.images.boxes import IMAGES, LINUX_IMAGES, BuildError, content_key, kernels_of_boxes, outdated
+from fwlab.images.boxes import IMAGES, LINUX_IMAGES, content_key, kernels_of_boxes, outdated
 from fwlab.images.build import FULL, Builder
 from fwlab.images.programs import Subprocesses
-from fwlab.images.sources import CloudImage, PublishedFile, Tarball
+from fwlab.images.sources import CloudImage, Tarball
+from fwlab.model.errors import BuildError
 from fwlab.testbed.own_machines import own_machines
 from tests import ROOT
 
@@ -129,7 +131,7 @@ def test_only_a_whole_box_is_used(tmp_path: Path, damaged: str, content: bytes |
 
 def test_too_little_space_is_reported_with_place_and_size(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=f"{tmp_path}: .* needs {(1 << 60) >> 20} MiB") as caught:
-        boxes.need_room(tmp_path, 1 << 60)
+        need_room(tmp_path, 1 << 60)
     assert "FWLAB_CACHE" in caught.value.hint
 
 

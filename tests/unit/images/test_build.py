@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.dut.freebsd.image import FreebsdImage
 from fwlab.host import kvm_probe
 from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import KvmAnswer, other_architecture
 from fwlab.images import build, programs
 from fwlab.images.__main__ import add_to_vagrant, main
-from fwlab.images.boxes import IMAGES, BuildError, publish
+from fwlab.images.boxes import IMAGES, publish
 from fwlab.images.build import CLOUD, FULL, Builder
 from fwlab.images.disk_use import BASE_DISK
-from fwlab.images.freebsd import FreebsdImage
 from fwlab.images.programs import PackerTools, Subprocesses
 from fwlab.images.sources import CloudImage
 from fwlab.measure.provenance import cpu_of_lscpu
-from fwlab.model.errors import BadInput
+from fwlab.model.errors import BadInput, BuildError
 from tests import ROOT
 from tests.fakes.fake_host import FakeHost
 from tests.fakes.programs import program
@@ -48,8 +48,8 @@ def test_what_packer_reads_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(PackerTools, "require", lambda *_: None)
     monkeypatch.setattr(Builder, "_base_values", lambda *_: base)
     monkeypatch.setattr(Builder, "_staged", lambda *_: PACKER)
-    freebsd = FreebsdImage("/x", "0" * 64) if image == "dut-freebsd" else None
-    found = builder(tmp_path / "cache", freebsd=freebsd)
+    makers = {image: FreebsdImage("/x", "0" * 64)} if image == "dut-freebsd" else {}
+    found = builder(tmp_path / "cache", makers=makers)
     command = found.prepare(image, folder)
     assert command[:2] == ["packer", "build"]
     assert (folder / "seed.iso").stat().st_size > 0
@@ -292,7 +292,9 @@ def test_the_engine_is_compiled_once_for_all_images_that_contain_it(checkout: Pa
 
 
 def test_freebsd_gets_its_own_scripts_alone(tmp_path: Path) -> None:
-    staged = builder(tmp_path, freebsd=FreebsdImage("/x", "0" * 64))._staged("dut-freebsd", tmp_path, tmp_path / "log")
+    staged = builder(tmp_path, makers={"dut-freebsd": FreebsdImage("/x", "0" * 64)})._staged(
+        "dut-freebsd", tmp_path, tmp_path / "log"
+    )
     assert {path.name for path in staged.iterdir()} == {"run", "idempotence_check", "cleanup", "dut-freebsd"}
     assert "cloud-init" not in (staged / "cleanup").read_text()
     assert not (staged / "dut-freebsd/cleanup").exists()

@@ -12,22 +12,14 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
+from fwlab.dut.freebsd import image as freebsd
+from fwlab.dut.freebsd.image import GPT_UFS, GPT_ZFS, OFFICIAL, FreebsdImage, chosen_image
 from fwlab.images import __main__ as command
-from fwlab.images import freebsd
-from fwlab.images.boxes import LINUX_IMAGES, BuildError, SourceError, add_boxes, built_boxes
+from fwlab.images.boxes import LINUX_IMAGES, add_boxes, built_boxes
 from fwlab.images.build import Builder, virtual_gib
-from fwlab.images.freebsd import (
-    GPT_UFS,
-    GPT_ZFS,
-    OFFICIAL,
-    FreebsdImage,
-    chosen_before,
-    default_images,
-    explained,
-    freebsd_image,
-    left_out,
-)
+from fwlab.images.makers_images import chosen_images, default_images, known, left_out
 from fwlab.images.programs import Subprocesses
+from fwlab.model.errors import BuildError, SourceError
 from tests import ROOT
 from tests.fakes.programs import needs
 
@@ -37,7 +29,7 @@ needs_qemu = needs("qemu-img")
 
 @pytest.fixture(autouse=True)
 def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (freebsd.FREEBSD_URL, freebsd.FREEBSD_SHA256, "FWLAB_DUT"):
+    for name in (freebsd.URL_NAME, freebsd.SUM_NAME, "FWLAB_DUT"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -98,9 +90,9 @@ def test_an_image_is_verified_by_the_list_beside_it_and_unpacked(
 @needs_qemu
 def test_a_given_checksum_needs_no_list(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = publish(folder, disk(), listed=False)
-    monkeypatch.setenv(freebsd.FREEBSD_URL, str(path))
-    monkeypatch.setenv(freebsd.FREEBSD_SHA256, digest(path).upper())
-    image = freebsd_image(Project(tmp_path))
+    monkeypatch.setenv(freebsd.URL_NAME, str(path))
+    monkeypatch.setenv(freebsd.SUM_NAME, digest(path).upper())
+    image = chosen_image(None)
     assert unpack(image, tmp_path).read_bytes() == disk()
     assert image.record() == {"url": str(path), "sha256": digest(path)}
 
@@ -175,7 +167,7 @@ def test_a_missing_list_names_the_variable(folder: Path, tmp_path: Path) -> None
     path = publish(folder, disk(), listed=False)
     with pytest.raises(SourceError, match=f"{folder}/CHECKSUM.SHA256: No such file") as refused:
         unpack(FreebsdImage(str(path)), tmp_path)
-    assert freebsd.FREEBSD_SHA256 in refused.value.hint
+    assert freebsd.SUM_NAME in refused.value.hint
     (folder / freebsd.CHECKSUMS).write_text(f"SHA256 (x{NAME}) = {'0' * 64}\n")
     with pytest.raises(SourceError, match=f"{folder}/CHECKSUM.SHA256: no SHA-256 of {NAME}"):
         unpack(FreebsdImage(str(path)), tmp_path)
@@ -191,10 +183,10 @@ def test_a_missing_list_names_the_variable(folder: Path, tmp_path: Path) -> None
 def test_wrong_variables_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, sum_: str, message: str
 ) -> None:
-    monkeypatch.setenv(freebsd.FREEBSD_URL, url)
-    monkeypatch.setenv(freebsd.FREEBSD_SHA256, sum_)
+    monkeypatch.setenv(freebsd.URL_NAME, url)
+    monkeypatch.setenv(freebsd.SUM_NAME, sum_)
     with pytest.raises(SourceError, match=message):
-        freebsd_image(Project(tmp_path))
+        chosen_image(None)
 
 
 TIMEOUT = BuildError("dut-freebsd: packer: 'packer' failed with 1:\n  Timeout waiting for SSH.")
@@ -211,13 +203,13 @@ TIMEOUT = BuildError("dut-freebsd: packer: 'packer' failed with 1:\n  Timeout wa
     ],
 )
 def test_the_console_explains_why_packer_failed(error: BuildError, console: str, message: str) -> None:
-    assert message in explained(error, "image", console).message
+    assert message in FreebsdImage("image").explained(error, console).message
 
 
 def test_the_key_is_that_of_the_images_content(folder: Path, tmp_path: Path) -> None:
     def key(path: Path) -> str:
         image = FreebsdImage(str(path))
-        return Builder(Project(ROOT), tmp_path, Subprocesses(), print, freebsd=image).key("dut-freebsd")
+        return Builder(Project(ROOT), tmp_path, Subprocesses(), print, makers={"dut-freebsd": image}).key("dut-freebsd")
 
     first = key(publish(folder, disk()))
     (tmp_path / "elsewhere").mkdir()
@@ -248,8 +240,8 @@ def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("lab99-none", {}, False),
         ("lab08-pf", {}, True),
         ("lab08-pf", {"FWLAB_DUT": "linux"}, False),
-        (None, {freebsd.FREEBSD_URL: "/image.qcow2"}, True),
-        ("lab08-pf", {freebsd.FREEBSD_URL: "none"}, False),
+        (None, {freebsd.URL_NAME: "/image.qcow2"}, True),
+        ("lab08-pf", {freebsd.URL_NAME: "none"}, False),
     ],
 )
 def test_who_has_linux_labs_only_downloads_no_freebsd(
@@ -261,27 +253,26 @@ def test_who_has_linux_labs_only_downloads_no_freebsd(
 
 
 def test_an_image_stays_chosen_until_none_is_asked_for(labs: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert freebsd_image(labs).url == OFFICIAL
+    assert chosen_images(labs)["dut-freebsd"].url == OFFICIAL
     chosen = {"url": "/a.qcow2.xz", "sha256": "a" * 64}
     add_boxes(labs, {"dut-freebsd": {"box": "b", "freebsd": chosen}, "sink": {"box": "s"}})
-    assert freebsd_image(labs).record() == chosen
-    assert chosen_before(labs).sha256 == "a" * 64
+    assert chosen_images(labs)["dut-freebsd"].record() == chosen == known(labs, "dut-freebsd")
     assert default_images(labs, None)[-1] == "dut-freebsd"
-    monkeypatch.setenv(freebsd.FREEBSD_URL, "none")
-    assert freebsd_image(labs) is None
+    monkeypatch.setenv(freebsd.URL_NAME, "none")
+    assert chosen_images(labs) == {}
     add_boxes(labs, {}, without=["dut-freebsd"])
     assert built_boxes(labs) == {"sink": {"box": "s"}}
 
 
 def test_what_works_without_it_is_said(labs: Project) -> None:
-    assert left_out(labs, "no network") == (
+    assert left_out(labs, "dut-freebsd", "no network") == (
         "dut-freebsd: left out: no network\n"
         "  without it: every lab but lab08-pf (on linux: FWLAB_DUT=linux), lab13-x\n"
         "  next: packer/build dut-freebsd"
     )
     for lab in ("lab08-pf", "lab13-x"):
         shutil.rmtree(labs.labs / lab)
-    assert left_out(labs, "no network") is None
+    assert left_out(labs, "dut-freebsd", "no network") is None
 
 
 @pytest.mark.parametrize("named", [[], ["sink", "dut-freebsd"]], ids=["by default", "by name"])
@@ -294,7 +285,7 @@ def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
 ) -> None:
     def ready_box(builder: Builder, image: str) -> dict[str, str]:
         if image == "dut-freebsd":
-            raise SourceError(f"{builder.freebsd.url}: no route", "download it by other means")
+            raise SourceError(f"{builder.makers[image].url}: no route", "download it by other means")
         return {"box": f"fwlab-{image}-0", "path": str(tmp_path / image)}
 
     monkeypatch.setattr(Builder, "ready_box", ready_box)
@@ -306,4 +297,4 @@ def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
         else:
             command._build(*work)
             assert set(built_boxes(labs)) == {*LINUX_IMAGES}
-            assert capsys.readouterr().err == f"{left_out(labs, f'{OFFICIAL}: no route')}\n"
+            assert capsys.readouterr().err == f"{left_out(labs, 'dut-freebsd', f'{OFFICIAL}: no route')}\n"

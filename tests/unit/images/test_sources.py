@@ -14,11 +14,10 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
-from fwlab.images.boxes import BuildError
 from fwlab.images.build import Builder
 from fwlab.images.programs import Subprocesses
 from fwlab.images.sources import CloudImage, Tarball, cloud_image, trex_tarball
-from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.errors import BadInput, BuildError, CannotMeasure
 from tests import ROOT
 
 DISK = bytes(510) + b"\x55\xaa" + bytes(1000)

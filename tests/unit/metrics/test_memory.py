@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.dut.freebsd.client import FreeBsdDut
-from fwlab.dut.linux.agent import memory
-from fwlab.dut.protocol import KernelMemory
+from fwlab.dut.conversation import validated
+from fwlab.dut.linux.agent.counts import memory
+from fwlab.dut.protocol import UnknownOperation
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Step
-from fwlab.metrics.memory import METRIC, WEIGH
+from fwlab.metrics.memory import METRIC, WEIGH, Held
 from fwlab.metrics.state_table import FILL
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure
@@ -67,6 +67,8 @@ def test_objects_large_pages_vmalloc_and_per_cpu_memory_are_added() -> None:
     held, settled = memory.KernelMemory(Dut(1000, large=65536)).settled()
     objects = 1000 * 120 + 100 * 64  # none of processes, none that can be dropped
     assert (held, settled) == (objects + 65536 + 16 * 4096 + 8 * 1024, True)
+    answer = memory.KernelMemory(Dut(1000, large=65536)).answer({})
+    assert validated(answer, Held, "memory") == {"bytes": held, "settled": True}
 
 
 def test_caches_are_shrunk_before_objects_are_counted() -> None:
@@ -97,10 +99,11 @@ class WeighedDut:
         self.done.append("unload")
         self.loaded = False
 
-    def memory(self) -> KernelMemory:
+    def ask(self, operation: str, answer: type, *, timeout: float) -> Held:
+        assert (operation, answer) == (memory.COUNT.name, Held)
         self.read += 1
         self.done.append("read")
-        return KernelMemory(1000 + self.noise * self.read + self.loaded * self.weight, self.settles)
+        return {"bytes": 1000 + self.noise * self.read + self.loaded * self.weight, "settled": self.settles}
 
 
 def weigh(dut: WeighedDut, *, text: str = "x", packets: int | None = None) -> Measured:
@@ -135,6 +138,11 @@ def test_packets_fill_the_tables_first(packets: int | None, steps: list[Step]) -
     assert METRIC.steps(spec, "packets", "instructions") == steps
 
 
-def test_a_dut_with_freebsd_refuses() -> None:
-    with pytest.raises(CannotMeasure, match="Linux only"):
-        FreeBsdDut(SimpleNamespace(), ["vtnet0", "vtnet1"]).memory()
+def test_a_system_whose_agent_does_not_count_it_cannot_measure_it() -> None:
+    class Other(WeighedDut):
+        def ask(self, operation: str, answer: type, *, timeout: float) -> Held:
+            raise UnknownOperation("dut: unknown", "")
+
+    with pytest.raises(CannotMeasure, match="Linux only") as raised:
+        weigh(Other(weight=1))
+    assert raised.value.hint == "leave the metric `memory` out"

@@ -106,6 +106,7 @@ def test_the_table_has_the_newest_of_each_kind(tmp_path: Path, monkeypatch: pyte
     assert "No such run" in first_hour.first_hours()
     for name, seconds in {"2026-01-01-debian12": 9.0, "2026-01-02-debian12": 7.4, "2026-01-01-image": 2.0}.items():
         result = {"started": f"{name[:10]}T00:00:00", "load_average": [1, 1, 0.3]}
+        result["host"] = {"cpu": "a CPU", "cores": 2}
         result["steps"] = [{"name": "`vagrant up`", "seconds": seconds}]
         result |= {"disk_mib": {"cache": 900}} if "debian12" in name else {}
         raw_result(project, f"first-hour/{name}").parent.mkdir(parents=True, exist_ok=True)
@@ -113,4 +114,5 @@ def test_the_table_has_the_newest_of_each_kind(tmp_path: Path, monkeypatch: pyte
     lines = first_hour.first_hours().strip().splitlines()
     assert lines[0] == "| step, s | debian12, 2026-01-02, load 0.3 | image, 2026-01-01, load 0.3 |"
     assert lines[2:4] == ["| `vagrant up` | 7 | 2 |", "| together | 7 | 2 |"]
-    assert lines[-1] == "debian12: on the disk afterwards, in MiB: cache 900."
+    assert lines[-3] == "debian12: a CPU, 2 cores; on the disk afterwards, in MiB: cache 900."
+    assert lines[-1] == "image: a CPU, 2 cores."

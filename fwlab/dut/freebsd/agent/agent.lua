@@ -230,10 +230,8 @@ function Agent:answer(line)
   self:unwatch()
   local request = json.decode(line)
   local operation = OPERATIONS[request.op]
-  local good, answer = pcall(function()
-    if not operation then error("a DUT with FreeBSD does not know the operation " .. tostring(request.op), 0) end
-    return operation(self, request)
-  end)
+  if not operation then return { op = request.op, number = request.number, unknown = true } end
+  local good, answer = pcall(operation, self, request)
   if not good then answer = { failed = tostring(answer) } end
   answer.op, answer.number = request.op, request.number
   return answer

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
+from fwlab.dut.linux.agent.counts import Count
 from fwlab.dut.linux.agent.idle_loop import IdleLoop
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
-from fwlab.dut.linux.agent.memory import KernelMemory
 from fwlab.dut.linux.agent.perf_samples import Perf, names_of
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets, quick_addresses
 from fwlab.dut.linux.agent.start_state import StartState
+from fwlab.model.registry import Registry, discover
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nic import models_there
 
@@ -32,10 +33,12 @@ if TYPE_CHECKING:  # it stays on the host
 SILENT = "0"
 
 Request = dict[str, Any]
+COUNTS: Registry[type[Count]] = discover("count", "fwlab.dut.linux.agent.counts", "COUNT", None, Count)
 
 
 class Agent:
-    """Answers the requests of one session. Each public method that takes a request is an operation, by its name.
+    """Answers the requests of one session. Each public method that takes a request is an operation, by its name;
+    what one metric alone counts is one of `counts`.
 
     unconfirmed  the host has to speak next, soon: it may have been cut off by what was just loaded
     cut_off      it did not, so the ruleset was undone; the host learns of it when it confirms
@@ -45,7 +48,7 @@ class Agent:
         self._kernel = kernel
         self._rulesets = Rulesets(kernel, kinds)
         self._start = start or StartState(kernel)
-        self._memory = KernelMemory(kernel)
+        self._counts = [count(kernel) for count in COUNTS.values()]
         self._perf: Perf | None = None
         self._idle_loop: IdleLoop | None = None
         self.unconfirmed = False
@@ -53,16 +56,17 @@ class Agent:
 
     def operations(self) -> dict[str, Callable[[Request], Any]]:
         """The operations by name."""
-        return {
+        own = {
             operation.__name__: operation
             for operation in (
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
-                *(self.entries, self.states, self.forget_states, self.count_flows, self.flows, self.memory),
+                *(self.entries, self.states, self.forget_states, self.count_flows, self.flows),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
                 *(self.never_idle, self.idle_again),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
         }
+        return own | {count.name: count.answer for count in self._counts}
 
     def holds_a_ruleset(self) -> bool:
         """Whether this session has loaded anything that a reset must undo."""
@@ -109,11 +113,6 @@ class Agent:
         """The connection table's entries, as the kernel lists them."""
         text = connection_table.flows(self._kernel).encode()
         return {"packed": base64.b64encode(zlib.compress(text, 6)).decode()}
-
-    def memory(self, _request: Request) -> answers.Memory:
-        """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""
-        held, settled = self._memory.settled()
-        return {"bytes": held, "settled": settled}
 
     # ---- rulesets ---------------------------------------------------------------------------------------------
 

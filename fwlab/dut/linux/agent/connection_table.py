@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fwlab.dut.linux.agent import netlink
+from fwlab.dut.linux.agent.counts.memory import PAGE, caches
 from fwlab.dut.linux.agent.kernel import Kernel
-from fwlab.dut.linux.agent.memory import PAGE, caches
 
 if TYPE_CHECKING:  # it stays on the host
     from fwlab.dut.agent_protocol import TableStates

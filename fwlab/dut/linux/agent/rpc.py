@@ -53,7 +53,8 @@ def serve(agent: Agent, confirm_s: float) -> None:
         agent.unconfirmed = False
         answer = {"op": request.get("op")}
         try:
-            answer |= operations[request["op"]](request)
+            operation = operations.get(request["op"])
+            answer |= {"unknown": True} if operation is None else operation(request)
         except Exception as error:  # noqa: BLE001 - the host turns it into a message; the agent lives on
             answer["failed"] = f"{type(error).__name__}: {error}"
         if "number" in request:  # the host may have stopped waiting for an earlier answer

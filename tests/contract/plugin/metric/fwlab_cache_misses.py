@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import TypedDict
+
+from fwlab.dut.protocol import Dut
 from fwlab.metrics.measurement import MeasurableMetric, MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
@@ -12,12 +15,22 @@ from fwlab.model.results import Clock, Measured, Values
 PACKETS = 1000
 
 
+class Counted(TypedDict):
+    """The answer of the DUT's agent."""
+
+    misses: int
+
+
+def _misses(dut: Dut) -> int:
+    return dut.ask("cache_misses", Counted, timeout=60)["misses"]
+
+
 def _play(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     nodes, values = session.nodes, []
     for _ in range(spec.trial.count):
-        before = nodes.dut.cache_misses()
+        before = _misses(nodes.dut)
         nodes.engine.start(load=100.0, count=PACKETS).wait(timeout=60)
-        values.append((nodes.dut.cache_misses() - before) / PACKETS)
+        values.append((_misses(nodes.dut) - before) / PACKETS)
     return so_far.plus(Values(extra={"cache_misses": values}))
 
 

@@ -2,8 +2,7 @@
 """The FreeBSD image that the box dut-freebsd is made from: fetched once, verified, unpacked for each build.
 
 It comes from FreeBSD's makers and is no part of this project. Once given, it stays chosen for this checkout:
-.fwlab/images.json says from which one the box was made. It is a large download, which users of Linux labs alone need
-not wait for: `default_images` says when it is built without being named.
+.fwlab/images.json says from which one the box was made.
 
 Its bytes are checked before anything boots: booting an image without a login would only time out.
 """
@@ -16,16 +15,14 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from fwlab.checkout.project import Project, lab_ids
-from fwlab.checkout.yaml_files import read_yaml_file
-from fwlab.images.boxes import FREEBSD, LINUX_IMAGES, BuildError, SourceError, built_boxes, need_room
-from fwlab.images.sources import NONE, TIMEOUT_S, PublishedFile
-from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.host.published_file import NONE, TIMEOUT_S, PublishedFile, need_room
+from fwlab.model.errors import BuildError, SourceError
+
+BOX = "dut-freebsd"
 
 #: The default release of the image: the newest of the 14 series in November 2026.
 RELEASE = "14.5"
@@ -86,19 +83,7 @@ def _first_sectors(disk: Path, name: str) -> bytes:
         draft.unlink(missing_ok=True)
 
 
-def explained(error: BuildError, name: str, console: str) -> BuildError:
-    """Why Packer failed, if what the machine said on its console tells; else the same error."""
-    found = BANNER.search(console)
-    if found is not None and int(found[1]) < OLDEST:
-        return SourceError(f"{name}: FreeBSD {found[1]}.{found[2]} is too old; {OLDEST} or later is needed", EXAMPLE)
-    if "Timeout waiting for SSH" not in error.message:
-        return error
-    if found is None:
-        return SourceError(f"{name}: no FreeBSD started from it", EXAMPLE)
-    return SourceError(f"{name}: {found[0]} started, but allows no login: does it have nuageinit?", EXAMPLE)
-
-
-FREEBSD_URL, FREEBSD_SHA256 = "FWLAB_FREEBSD_URL", "FWLAB_FREEBSD_SHA256"
+URL_NAME, SUM_NAME = "FWLAB_FREEBSD_URL", "FWLAB_FREEBSD_SHA256"
 #: The file of checksums in the official images' folder.
 CHECKSUMS = "CHECKSUM.SHA256"
 XZ = b"\xfd7zXZ\0"
@@ -140,8 +125,20 @@ class FreebsdImage:
             raise
         return disk
 
+    def explained(self, error: BuildError, console: str) -> BuildError:
+        """Why Packer failed, if what the machine said on its console tells; else the same error."""
+        found = BANNER.search(console)
+        if found is not None and int(found[1]) < OLDEST:
+            release = f"{found[1]}.{found[2]}"
+            return SourceError(f"{self.url}: FreeBSD {release} is too old; {OLDEST} or later is needed", EXAMPLE)
+        if "Timeout waiting for SSH" not in error.message:
+            return error
+        if found is None:
+            return SourceError(f"{self.url}: no FreeBSD started from it", EXAMPLE)
+        return SourceError(f"{self.url}: {found[0]} started, but allows no login: does it have nuageinit?", EXAMPLE)
+
     def _file(self, digest: str) -> PublishedFile:
-        return PublishedFile("FreeBSD", self.url, "sha256", digest, FREEBSD_URL, FREEBSD_SHA256)
+        return PublishedFile("FreeBSD", self.url, "sha256", digest, URL_NAME, SUM_NAME)
 
     def _unpack(self, packed: Path, disk: Path, stopped: Callable[[], bool]) -> None:
         with packed.open("rb") as file:
@@ -154,7 +151,7 @@ class FreebsdImage:
             with lzma.open(packed) as source, disk.open("wb") as target:
                 while part := source.read(CHUNK):
                     if stopped():
-                        raise BuildError(f"{FREEBSD}: stopped while its image was unpacked")
+                        raise BuildError(f"{BOX}: stopped while its image was unpacked")
                     target.write(part)
         except (lzma.LZMAError, EOFError) as error:
             raise SourceError(
@@ -166,8 +163,8 @@ def published_sum(url: str) -> str:
     """The SHA-256 of `url` in CHECKSUM.SHA256 in the same folder. Raises SourceError."""
     folder, _, name = url.rpartition("/")
     address = f"{folder}/{CHECKSUMS}" if folder else CHECKSUMS
-    sums = PublishedFile(CHECKSUMS, address, "sha256", "", FREEBSD_URL, FREEBSD_SHA256)
-    hint = f"set {FREEBSD_SHA256} to the SHA-256 of the image, or put {CHECKSUMS} into the same folder"
+    sums = PublishedFile(CHECKSUMS, address, "sha256", "", URL_NAME, SUM_NAME)
+    hint = f"set {SUM_NAME} to the SHA-256 of the image, or put {CHECKSUMS} into the same folder"
     try:
         if sums.path is not None:
             text = sums.path.read_text(errors="replace")
@@ -177,7 +174,7 @@ def published_sum(url: str) -> str:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         if sums.path is None:
-            again = f"{FREEBSD_URL}=PATH {FREEBSD_SHA256}=SUM packer/build {FREEBSD}"
+            again = f"{URL_NAME}=PATH {SUM_NAME}=SUM packer/build {BOX}"
             hint = f"download the image by other means, then: {again}"
         raise SourceError(f"{address}: {reason}", hint) from error
     found = re.search(rf"^SHA256 \({re.escape(name)}\) = ([0-9a-f]{{64}})$", text, re.MULTILINE)
@@ -186,60 +183,20 @@ def published_sum(url: str) -> str:
     return found[1]
 
 
-def freebsd_image(project: Project) -> FreebsdImage | None:
+def chosen_image(known: Mapping[str, str] | None) -> FreebsdImage | None:
     """The image that the environment names, else that of this checkout's box, else the official one; None for `none`.
 
     Nothing is fetched yet. Raises SourceError if a variable is wrong.
+
+    known  what `record` said of the box's image; None if there is no such box
     """
-    url, wanted = os.environ.get(FREEBSD_URL, ""), os.environ.get(FREEBSD_SHA256, "").lower().removeprefix("sha256:")
+    url, wanted = os.environ.get(URL_NAME, ""), os.environ.get(SUM_NAME, "").lower().removeprefix("sha256:")
     if wanted and not url:
-        raise SourceError(f"{FREEBSD_SHA256} is set and {FREEBSD_URL} is not", "set both, or neither")
+        raise SourceError(f"{SUM_NAME} is set and {URL_NAME} is not", "set both, or neither")
     if wanted and not re.fullmatch(r"[0-9a-f]{64}", wanted):
-        raise SourceError(
-            f"{FREEBSD_SHA256} is not a SHA-256: {wanted[:80]}", "give the 64 hex digits that sha256sum prints"
-        )
+        raise SourceError(f"{SUM_NAME} is not a SHA-256: {wanted[:80]}", "give the 64 hex digits that sha256sum prints")
     if url == NONE:
         return None
     if url:
         return FreebsdImage(url, wanted)
-    known = chosen_before(project)
-    return known if known is not None else FreebsdImage(OFFICIAL)
-
-
-def chosen_before(project: Project) -> FreebsdImage | None:
-    """The image of this checkout's box; None if it has no such box."""
-    try:
-        known = built_boxes(project)[FREEBSD]["freebsd"]
-        return FreebsdImage(str(known["url"]), str(known["sha256"]))
-    except (CannotMeasure, KeyError, TypeError):
-        return None
-
-
-SYSTEM, OTHER = "freebsd", "linux"
-
-
-def default_images(project: Project, lab: str | None) -> list[str]:
-    """FreeBSD's if $FWLAB_FREEBSD_URL names one, if this checkout has its box, or if the machines of `lab` run it."""
-    url = os.environ.get(FREEBSD_URL, "")
-    chosen = (os.environ.get("FWLAB_DUT") or SYSTEM) == SYSTEM
-    needed = lab is not None and chosen and systems_of(project, lab)[:1] == [SYSTEM]
-    wanted = url != NONE and bool(url or needed or chosen_before(project))
-    return [*LINUX_IMAGES, FREEBSD] if wanted else [*LINUX_IMAGES]
-
-
-def left_out(project: Project, why: str) -> str | None:
-    """What of the labs works without FreeBSD's image, and how to get it; None if no lab can use it."""
-    labs = {lab: systems for lab in lab_ids(project) if SYSTEM in (systems := systems_of(project, lab))}
-    if not labs:
-        return None
-    words = [f"{lab} (on {OTHER}: FWLAB_DUT={OTHER})" if OTHER in systems else lab for lab, systems in labs.items()]
-    return f"{FREEBSD}: left out: {why}\n  without it: every lab but {', '.join(words)}\n  next: packer/build {FREEBSD}"
-
-
-def systems_of(project: Project, lab: str) -> list[str]:
-    """`needs.systems` of a lab; of a file that is wrong, which other commands report, none."""
-    try:
-        data: Any = read_yaml_file(project.labs / lab / "lab.yml", "lab.yml")
-        return [str(system) for system in data["needs"]["systems"]]
-    except (BadInput, KeyError, TypeError):
-        return []
+    return FreebsdImage(OFFICIAL) if known is None else FreebsdImage(known["url"], known["sha256"])

@@ -8,7 +8,7 @@ are none of them.
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fwlab.dut.linux.agent.kernel import Kernel
 
@@ -73,10 +73,17 @@ class KernelMemory:
     these files stay open.
     """
 
+    name = "memory"
+
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._slabinfo: Callable[[], str] | None = None
         self._shrink: dict[str, Callable[[str], bool]] = {}
+
+    def answer(self, _request: dict[str, Any]) -> dict[str, Any]:
+        """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""
+        held, settled = self.settled()
+        return {"bytes": held, "settled": settled}
 
     def settled(self) -> tuple[int, bool]:
         """Bytes that the kernel holds, once SAME readings agree; False with the last one if they never do."""
@@ -104,6 +111,9 @@ class KernelMemory:
         objects = sum(cache.objects * cache.object_bytes for cache in found if _may_be_of_rulesets(cache.name))
         large = counts["Slab"] - sum(cache.slab_bytes for cache in found)
         return objects + large + vmalloc(self._kernel.read("/proc/vmallocinfo")) + counts["Percpu"]
+
+
+COUNT = KernelMemory
 
 
 def _closed(_text: str) -> bool:
