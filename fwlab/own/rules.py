@@ -146,6 +146,19 @@ class Rules:
         """For each chain the hooks from which a packet gets there, each with the conditions on the way; a few each."""
         return self._ways
 
+    @cached_property
+    def translating(self) -> frozenset[tuple[str, str, str]]:
+        """Chains that packets enter for NAT alone, which decides whose address a packet gets, not whether it passes."""
+        entered: dict[bool, set[tuple[str, str, str]]] = {True: set(), False: set()}
+        waiting = [(chain, chain.kind == "nat") for chain in self.chains.values() if chain.hook]
+        while waiting:
+            chain, nat = waiting.pop()
+            if chain.key[:3] not in entered[nat]:
+                entered[nat].add(chain.key[:3])
+                called = [(*chain.key[:2], target) for rule in self.of(chain) for target, _ in rule.targets]
+                waiting += [(self.chains[one], nat) for one in called if one in self.chains]
+        return frozenset(entered[True] - entered[False])
+
     @property
     def remembers(self) -> bool:
         """Whether a rule treats a packet by what came before it: a limit, a list that rules write, chance."""
