@@ -27,9 +27,11 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import gc
 import json
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -51,6 +53,8 @@ SOL_NETLINK, ADD_MEMBERSHIP, GROUP_TRACE = 270, 1, 9
 TRACE = 10 << 8 | 17
 #: Attributes of a trace message.
 TABLE, CHAIN, HANDLE, KIND, VERDICT, ID, MARK, POLICY = 1, 2, 3, 4, 5, 6, 14, 16
+#: Those of the packet's headers and devices. A chain's first message ends with them, and nobody needs them here.
+HEADERS = range(7, 14)
 FAMILIES = {1: "inet", 2: "ip", 10: "ip6", 7: "bridge", 5: "netdev"}
 KINDS = {1: "policy", 2: "return", 3: "rule"}
 VERDICTS = {0: "drop", 1: "accept", 2: "stolen", 3: "queue", -1: "continue", -3: "jump", -4: "goto", -5: "return"}
@@ -166,20 +170,29 @@ class Event(NamedTuple):
 
     @classmethod
     def of(cls, body: bytes) -> "Event":
-        given = dict(netlink.attributes(body[4:]))
-        verdict = dict(netlink.attributes(given[VERDICT])) if VERDICT in given else {}
-        code = struct.unpack("!i", verdict[1] if 1 in verdict else given.get(POLICY, b"\0\0\0\1"))[0]
-        handle = struct.unpack("!Q", given[HANDLE])[0] if HANDLE in given else 0
-        met = (
-            FAMILIES.get(body[0], str(body[0])),
-            _name(given.get(TABLE)),
-            _name(given.get(CHAIN)),
-            handle,
-            KINDS.get(_number(given.get(KIND)), "?"),
-            VERDICTS.get(code & 0xFF if code > 0 else code, str(code)),
-            _name(verdict.get(2)),
-        )
+        given: dict[int, bytes] = {}
+        for kind, value in netlink.attributes(body, 4):
+            if kind in HEADERS:
+                break
+            given[kind] = value
+        met = _met(body[0], *map(given.get, (TABLE, CHAIN, HANDLE, KIND, VERDICT, POLICY)))
         return cls(_number(given.get(ID)), _number(given.get(MARK)), met)
+
+
+@functools.cache
+def _met(family: int, *given: bytes | None) -> tuple[Any, ...]:
+    table, chain, handle, kind, verdict, policy = given
+    inside = dict(netlink.attributes(verdict)) if verdict is not None else {}
+    code = struct.unpack("!i", inside.get(1, policy or b"\0\0\0\1"))[0]
+    return (
+        FAMILIES.get(family, str(family)),
+        _name(table),
+        _name(chain),
+        _number(handle),
+        KINDS.get(_number(kind), "?"),
+        VERDICTS.get(code & 0xFF if code > 0 else code, str(code)),
+        _name(inside.get(2)),
+    )
 
 
 def _name(data: bytes | None) -> str:
@@ -196,8 +209,19 @@ class Table:
     def __init__(self) -> None:
         self._socket = netlink.opened()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no entry. To ask is cheaper than to look for them, or to delete them, in all buckets."""
+        try:
+            with open("/proc/sys/net/netfilter/nf_conntrack_count") as file:
+                return file.read() == "0\n"
+        except OSError:
+            return False
+
     def entries(self) -> list[str]:
         """Each entry without what differs each time."""
+        if self.is_empty:
+            return []
         try:
             with open("/proc/net/nf_conntrack") as file:
                 lines = file.read().splitlines()
@@ -240,6 +264,9 @@ class Interface:
         """Its address as a sender."""
         return b"\x02\0\0\0" + self.number.to_bytes(2, "big")
 
+    def fileno(self) -> int:
+        return self._file
+
     def write(self, data: bytes) -> None:
         os.write(self._file, data)
 
@@ -271,6 +298,8 @@ class Bench:
         self._files: list[dict[str, str]] = []
         self._tools: dict[str, tuple[str, ...]] = _LOADED
         self._ways: tuple[str, str] | None = None
+        self._rules: list[str] = []
+        self._leaves = select.poll()
         self._at_devices = False
         self._broadcasts: set[str] = set()
         self._loaded = False
@@ -287,7 +316,7 @@ class Bench:
         self._files, self._tools = request["files"], _LOADED | _FORMS[request.get("form", "")]
         for name in request.get("devices", []):
             if name not in self._interfaces:
-                self._interfaces[name] = Interface(name)
+                self._add(name)
         self._reload()
         listed = call("nft", "-j", "list", "ruleset")
         self._at_devices = '"hook": "ingress"' in listed
@@ -310,7 +339,7 @@ class Bench:
                 file.write(str(value))
         lines = ["link set lo up"]
         for number, (name, given) in enumerate(request["interfaces"].items(), 1):
-            found = self._interfaces[name] = self._interfaces.get(name) or Interface(name)
+            found = self._interfaces.get(name) or self._add(name)
             found.number = number
             self._broadcasts |= {one.rsplit(".", 1)[0] + ".255" for one in given if ":" not in one}
             lines.append(f"link set dev {name} address {found.mac.hex(':')} arp off up")
@@ -448,7 +477,8 @@ class Bench:
             call("nft", "-f", "-", text=f"table {family} {MARKS} {{\n" + "\n".join(inside) + "\n}\n")
 
     def _conversation(self, steps: list[dict[str, Any]], ways: dict[tuple[Any, ...], int]) -> list[Any]:
-        self._table.empty()
+        if not self._table.is_empty:
+            self._table.empty()
         found: list[Any] = []
         for step in steps:
             played = self._step(step, found)
@@ -490,7 +520,7 @@ class Bench:
             begun = time.perf_counter_ns()
             write(data)
             took = time.perf_counter_ns() - begun
-        return [took, [[name, left] for name, other in self._interfaces.items() for left in other.read()]]
+        return [took, self._left()]
 
     def _arriving(self, step: dict[str, Any], found: list[Any]) -> tuple[str, packets.Packet] | None:
         """The interface and the packet of a step; None if it answers a packet that did not leave."""
@@ -510,20 +540,16 @@ class Bench:
         """Route what arrives at `iface` to `out` and the other way; what the machine sends goes to `iface` or `out`."""
         if self._ways == (iface, out):
             return
-        if self._ways is not None:
-            for family in ("-4", "-6"):
-                away = "".join(f"rule del priority {priority}\n" for priority in (1000, 1001, 1002))
-                subprocess.run(
-                    ["ip", family, "-force", "-batch", "-"], input=away.encode(), stderr=subprocess.DEVNULL, check=False
-                )
         there, back = self._interfaces.get(out), self._interfaces.get(iface)
         home = back or there
-        lines = [f"rule add priority 1002 table {1000 + home.number}"] if home else []
+        rules = [f"priority 1002 table {1000 + home.number}"] if home else []
         if there and back:
-            lines += [f"rule add priority 1000 iif {iface} table {1000 + there.number}"]
-            lines += [f"rule add priority 1001 iif {out} table {1000 + back.number}"]
+            rules += [f"priority 1000 iif {iface} table {1000 + there.number}"]
+            rules += [f"priority 1001 iif {out} table {1000 + back.number}"]
+        lines = [f"rule del {rule}\n" for rule in self._rules] + [f"rule add {rule}\n" for rule in rules]
         for family in ("-4", "-6"):
-            call("ip", family, "-batch", "-", text="".join(f"{line}\n" for line in lines))
+            call("ip", family, "-batch", "-", text="".join(lines))
+        self._rules = rules
         self._ways = iface, out
 
     def _send(self, packet: packets.Packet) -> None:
@@ -544,12 +570,21 @@ class Bench:
             return packets.group_mac(destination)
         return self._interfaces[iface].mac
 
+    def _add(self, name: str) -> Interface:
+        found = self._interfaces[name] = Interface(name)
+        self._leaves.register(found, select.POLLIN)
+        return found
+
+    def _left(self) -> list[Any]:
+        """The packets that left since the last call, each with the name of its interface."""
+        ready = {number for number, _ in self._leaves.poll(0)}
+        several = [(name, other) for name, other in self._interfaces.items() if other.fileno() in ready]
+        return [[name, left] for name, other in several for left in other.read()]
+
     def _drain(self) -> None:
         """Forget what left, and was met, on the machine's own account."""
         self._trace.read()
-        for other in self._interfaces.values():
-            for _ in other.read():
-                pass
+        self._left()
 
 
 _LOADED = {

@@ -77,6 +77,7 @@ class Bench:
     def __init__(self, start: Start, name: str) -> None:
         self.name, self._conversation = name, Conversation(start())
         self.kernel, self.listed, self._remembers = "", "", False
+        self._translating: frozenset[tuple[str, str, str]] = frozenset()
 
     def close(self) -> None:
         """End the program, and its namespace with it."""
@@ -91,7 +92,7 @@ class Bench:
         answer = self._ask("load", LOADING_S, refusable=True, files=given, form=form, devices=devices(files))
         self.kernel, self.listed = answer["kernel"], answer["texts"]
         rules = read(answer["nft"], answer["texts"], answer["saved"], answer["sets"])
-        self._remembers = rules.remembers
+        self._remembers, self._translating = rules.remembers, rules.translating
         return rules
 
     def translated(self, file: RulesetFile) -> str:
@@ -111,7 +112,8 @@ class Bench:
             answer = self._ask("play", PLAYING_S, conversations=list(some), every=every)
             ways = answer["ways"]
             for steps, states in answer["played"]:
-                yield [None if step is None else walk(ways[step[0]], step[1], step[2]) for step in steps], states
+                walks = [step and walk(ways[step[0]], step[1], step[2], self._translating) for step in steps]
+                yield walks, states
 
     @contextlib.contextmanager
     def untraced(self) -> Iterator[None]:

@@ -51,6 +51,8 @@ MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
 LINK_LOCAL = "fe80::1/64"
 #: Multicast groups that the machine joins.
 MAX_GROUPS = 50
+#: Names of interfaces that no rule names, those that no wildcard means before others.
+SPARE = ("eth0", "eth1", "wan0", "lan0", "other0", "other1")
 #: Interfaces that are made; each has a network behind it.
 MAX_INTERFACES = 500
 #: Extension headers of IPv6 that packets are drawn with, but for the fragment's.
@@ -124,12 +126,19 @@ def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
     """
     several = list(several)
     names = list(dict.fromkeys(name for rules in several for name in rules.interfaces()))
-    spare = iter(["eth0", "eth1"])
     if len(names) > MAX_INTERFACES:
         message = f"the rules name {len(names)} interfaces; at most {MAX_INTERFACES} can be made"
         raise BadInput(message, "name alike ones by a wildcard")
+    asked = [match for rules in several for match in rules.matches() if match.field in ("iif", "oif")]
+    spare = iter(
+        sorted((name for name in SPARE if name not in names), key=lambda name: any(_names(one, name) for one in asked))
+    )
+    # A rule for all interfaces but one means those that no rule names as well, such as Docker's for the outside. Others
+    # may be kept apart by rules of their own, so this one comes first.
+    if any(match.negated for match in asked):
+        names.insert(0, next(spare))
     while len(names) < 2:
-        names += [name for name in [next(spare)] if name not in names]
+        names.append(next(spare))
     named = [one for rules in several for one in _named_addresses(rules)]
     addresses = dict.fromkeys(own)
     addresses |= dict.fromkeys(str(one) for one in named if not any(one in network for network in NO_HOST))
@@ -451,11 +460,13 @@ def _fulfils_all(name: str, value: Any, matches: Iterable[Match]) -> bool:
 
 
 def _fulfils(match: Match, value: Any) -> bool:
+    return _names(match, value) != match.negated
+
+
+def _names(match: Match, value: Any) -> bool:
     if match.field in ("iif", "oif"):
-        inside = any(names_it(low, value) for low, _ in match.spans)
-    else:
-        inside = any(low <= value <= high for low, high in match.spans)
-    return inside != match.negated
+        return any(names_it(low, value) for low, _ in match.spans)
+    return any(low <= value <= high for low, high in match.spans)
 
 
 def _solved(matches: list[Match], given: Point, layout: Layout) -> Point | None:

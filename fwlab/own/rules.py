@@ -6,6 +6,7 @@ its trace says which rule did.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -145,6 +146,19 @@ class Rules:
         """For each chain the hooks from which a packet gets there, each with the conditions on the way; a few each."""
         return self._ways
 
+    @cached_property
+    def translating(self) -> frozenset[tuple[str, str, str]]:
+        """Chains that packets enter for NAT alone, which decides whose address a packet gets, not whether it passes."""
+        entered: dict[bool, set[tuple[str, str, str]]] = {True: set(), False: set()}
+        waiting = [(chain, chain.kind == "nat") for chain in self.chains.values() if chain.hook]
+        while waiting:
+            chain, nat = waiting.pop()
+            if chain.key[:3] not in entered[nat]:
+                entered[nat].add(chain.key[:3])
+                called = [(*chain.key[:2], target) for rule in self.of(chain) for target, _ in rule.targets]
+                waiting += [(self.chains[one], nat) for one in called if one in self.chains]
+        return frozenset(entered[True] - entered[False])
+
     @property
     def remembers(self) -> bool:
         """Whether a rule treats a packet by what came before it: a limit, a list that rules write, chance."""
@@ -155,14 +169,17 @@ class Rules:
         """Whether a rule matches, or sends a packet somewhere, by chance."""
         return any(_CHANCE.search(rule.text) for rule in self.rules.values())
 
+    def matches(self) -> Iterator[Match]:
+        """The conditions of all rules, and of their jumps."""
+        for rule in self.rules.values():
+            yield from rule.matches
+            for _, conditions in rule.targets:
+                yield from conditions
+
     def interfaces(self) -> list[str]:
         """Names of interfaces that the rules name, those of a wildcard with a number."""
         found = dict.fromkeys(
-            name
-            for rule in self.rules.values()
-            for match in (*rule.matches, *(m for _, conditions in rule.targets for m in conditions))
-            if match.field in ("iif", "oif")
-            for name, _ in match.spans
+            name for match in self.matches() if match.field in ("iif", "oif") for name, _ in match.spans
         )
         found |= dict.fromkeys(self.devices)
         return [name for name in dict.fromkeys(map(concrete, found)) if name != "lo" and _NAME.fullmatch(name)]

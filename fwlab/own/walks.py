@@ -49,8 +49,13 @@ class Walk:
         return found
 
 
-def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
-    """What the trace says of one packet."""
+def walk(
+    way: list[list[Any]], left: list[list[Any]], mark: int, translating: frozenset[tuple[str, str, str]] = frozenset()
+) -> Walk:
+    """What the trace says of one packet.
+
+    translating  as Rules has it: a rule there does not decide whether a packet passes, no more than a policy behind it
+    """
     hook, ended, dropped, elsewhere = "", "", None, None
     met: list[Key] = []
     verdicts: list[tuple[str, str]] = []
@@ -67,8 +72,10 @@ def walk(way: list[list[Any]], left: list[list[Any]], mark: int) -> Walk:
             dropped = key
         elif verdict in ("stolen", "queue"):
             elsewhere = key
-        elif verdict == "accept" and (kind == "rule" or hook not in last or not last[hook][1]):
-            last[hook] = key, kind == "rule"
+        elif verdict == "accept":
+            decides = kind == "rule" and key[:3] not in translating
+            if decides or hook not in last or not last[hook][1]:
+                last[hook] = key, decides
     deciding = [key for name, (key, _) in last.items() if name in DECIDING]
     others = [key for name, (key, _) in last.items() if name not in DECIDING]
     accepting = deciding or others

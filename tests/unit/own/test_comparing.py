@@ -147,6 +147,7 @@ def rule(chain: str, handle: int, verdict: str) -> list:
     return ["ip", "filter", chain, handle, "rule", verdict]
 
 
+TRANSLATED = ["ip", "nat", "DOCKER", 3, "rule", "accept"]
 REJECTION = [["lan", {"version": 4, "proto": 1, "type": 3, "code": 3, "src": "192.0.2.1", "dst": "192.0.2.2"}]]
 
 
@@ -171,12 +172,17 @@ REJECTION = [["lan", {"version": 4, "proto": 1, "type": 3, "code": 3, "src": "19
         ([policy("prerouting"), rule("PREROUTING", 3, "accept"), policy("forward"), rule("FORWARD", 4, "accept"),
           ["ip", "security", "FORWARD", 0, "policy", "accept"], policy("postrouting"), policy("postrouting_end")],
          [], FORWARDED, ("ip", "filter", "FORWARD", 4)),
+        # NAT's rules decide about no packet, neither before the filter nor behind it.
+        ([policy("output"), TRANSLATED, ["ip", "filter", "OUTPUT", 0, "policy", "accept"], policy("postrouting"),
+          policy("postrouting_end")], [], FORWARDED, ("ip", "filter", "OUTPUT", 0)),
+        ([policy("input"), rule("INPUT", 4, "accept"), TRANSLATED, policy("input_end")], [], DELIVERED,
+         ("ip", "filter", "INPUT", 4)),
     ],
 )  # fmt: skip
 def test_the_trace_says_what_became_of_a_packet_and_what_decided(
     events: list, left: list, fate: str, decider: tuple | None
 ) -> None:
-    found = walk(way(*events), left, 0)
+    found = walk(way(*events), left, 0, frozenset([(*TRANSLATED[:3],)]))
     assert (found.fate, found.decider) == (fate, decider)
 
 

@@ -271,3 +271,15 @@ def test_chains_that_call_each_other_come_to_an_end() -> None:
 def test_names_of_interfaces(pattern: str, name: str, means: bool) -> None:
     assert names_it(pattern, name) is means
     assert names_it(pattern, concrete(pattern))
+
+
+def test_chains_that_only_nat_enters_are_known() -> None:
+    nat = {**CHAIN, "name": "dstnat", "hook": "prerouting", "type": "nat", "policy": "accept"}
+    own, shared = ({"family": "inet", "table": "f", "name": name, "handle": 9} for name in ("own", "shared"))
+    jumps = [
+        {"rule": {"family": "inet", "table": "f", "chain": chain, "handle": handle, "expr": [{"jump": {"target": to}}]}}
+        for handle, (chain, to) in enumerate((("dstnat", "own"), ("dstnat", "shared"), ("c", "shared")), 20)
+    ]
+    given = [{"chain": one} for one in (nat, own, shared)] + jumps
+    found = read(listing([{"accept": None}], more=tuple(given)))
+    assert found.translating == {("inet", "f", "dstnat"), ("inet", "f", "own")}

@@ -9,6 +9,8 @@ from fwlab.own import bench
 from fwlab.own.bench import Trace
 
 IPV4, RULE = 2, 3
+#: The attribute with the packet's IP header.
+NETWORK_HEADER = 8
 
 
 class Kernel:
@@ -61,3 +63,9 @@ def test_what_the_machine_sends_meanwhile_is_not_what_arrived(messages: list[byt
     trace._socket = Kernel(list(messages))  # type: ignore[assignment]
     met, _ = trace.read(sent=sent)
     assert [one[3] for one in met] == [handle]
+
+
+def test_a_packets_headers_are_not_read_as_what_it_met() -> None:
+    message = event(8, "filter", "FORWARD", 9)
+    body = message[16:] + attribute(bench.MARK, struct.pack("!I", 5)) + attribute(NETWORK_HEADER, bytes(20))
+    assert bench.Event.of(body) == (8, 5, ("ip", "filter", "FORWARD", 9, "rule", "accept", ""))

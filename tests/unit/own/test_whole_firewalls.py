@@ -26,6 +26,17 @@ def host(rules: str, kind: str = IPTABLES) -> Rules:
     return Rules(kind, f"*filter\n{chains}{lines}COMMIT\n")
 
 
+def containers(address: str) -> Rules:
+    """Docker's rules for two networks, which reach each other in no way."""
+    rules = "".join(
+        f"""-A FORWARD -i {one} -o {other} -j DROP
+        -A FORWARD -d {address} ! -i {one} -o {one} -p tcp -m tcp --dport 80 -j ACCEPT
+        """
+        for one, other in (("br-a", "br-b"), ("br-b", "br-a"))
+    )
+    return host(rules)
+
+
 def concatenated(*elements: str) -> Rules:
     return table("ip saddr . tcp dport { " + ", ".join(elements) + " } accept")
 
@@ -63,6 +74,9 @@ FOUND: dict[str, Planted] = {
         host("-A INPUT -i a -j ACCEPT\n-A INPUT -i b -j DROP\n-A INPUT -i c -p udp -m udp --dport 53 -j ACCEPT"),
         host("-A INPUT -i a -j ACCEPT\n-A INPUT -i b -j DROP\n-A INPUT -i c -p udp -m udp --dport 54 -j ACCEPT"),
         "--dport 53", "policy", ("policy", "--dport 54"),
+    ),
+    "a port open to the outside, which no rule names": Planted(
+        containers("172.18.0.2/32"), containers("172.18.0.2/31"), "policy", "172.18.0.2/31",
     ),
     "lo forgotten": Planted(host(f"-A INPUT -i lo -j ACCEPT\n{INPUT}"), host(INPUT), "-i lo", "policy"),
     "a multicast group": Planted(

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 NETLINK_NETFILTER, DELETE, REQUEST_AND_ACK, ERROR = 12, 1 << 8 | 2, 1 | 4, 2
 #: A message's header and that of nfnetlink.
 HEADERS = struct.Struct("=IHHII BBH")
+#: Length and type, with which each message and each attribute begins.
+_MESSAGE, _ATTRIBUTE = struct.Struct("=IH"), struct.Struct("=HH")
 #: Largest message that is read.
 LARGEST = 1 << 16
 
@@ -33,19 +35,21 @@ def forget_connections(netlink: socket.socket) -> None:
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Type and body of each message."""
-    while len(data) >= 16:
-        length, kind = struct.unpack_from("=IH", data)
-        if not 16 <= length <= len(data):
+    at, size = 0, len(data)
+    while size - at >= 16:
+        length, kind = _MESSAGE.unpack_from(data, at)
+        if not 16 <= length <= size - at:
             return
-        yield kind, data[16:length]
-        data = data[(length + 3) & ~3 :]
+        yield kind, data[at + 16 : at + length]
+        at += (length + 3) & ~3
 
 
-def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and value of each attribute."""
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if not 4 <= length <= len(data):
+def attributes(data: bytes, at: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Type and value of each attribute from this place on."""
+    size = len(data)
+    while size - at >= 4:
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if not 4 <= length <= size - at:
             return
-        yield kind & 0x3FFF, data[4:length]
-        data = data[(length + 3) & ~3 :]
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += (length + 3) & ~3
