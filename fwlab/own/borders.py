@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from fwlab.model.errors import BadInput
@@ -51,8 +51,8 @@ MAX_BURST, BEHIND, MAX_WAIT_S = 60, 3, 2.0
 LINK_LOCAL = "fe80::1/64"
 #: Multicast groups that the machine joins.
 MAX_GROUPS = 50
-#: Names of interfaces that no rule names, those that no wildcard means before others.
-SPARE = ("eth0", "eth1", "wan0", "lan0", "other0", "other1")
+#: What interfaces are called that no rule names: the second where a wildcard means the first.
+SPARE = ("eth", "other")
 #: Interfaces that are made; each has a network behind it.
 MAX_INTERFACES = 500
 #: Extension headers of IPv6 that packets are drawn with, but for the fragment's.
@@ -130,12 +130,11 @@ def layout_of(several: Iterable[Rules], own: Iterable[str] = ()) -> Layout:
         message = f"the rules name {len(names)} interfaces; at most {MAX_INTERFACES} can be made"
         raise BadInput(message, "name alike ones by a wildcard")
     asked = [match for rules in several for match in rules.matches() if match.field in ("iif", "oif")]
-    spare = iter(
-        sorted((name for name in SPARE if name not in names), key=lambda name: any(_names(one, name) for one in asked))
-    )
+    free = [name for word in SPARE for name in islice((f"{word}{n}" for n in count() if f"{word}{n}" not in names), 2)]
+    spare = iter(sorted(free, key=lambda name: any(_names(one, name) for one in asked)))
     # A rule for all interfaces but one means those that no rule names as well, such as Docker's for the outside. Others
     # may be kept apart by rules of their own, so this one comes first.
-    if any(match.negated for match in asked):
+    if any(match.negated and (LO, LO) not in match.spans for match in asked):
         names.insert(0, next(spare))
     while len(names) < 2:
         names.append(next(spare))

@@ -208,6 +208,15 @@ def test_fragments_that_one_side_puts_together_are_no_difference() -> None:
     assert found.place == 1
 
 
+@pytest.mark.parametrize(
+    ("but", "found"),
+    [("eth0", ("eth1", "eth0", "wan")), ("eth+", ("other0", "eth0", "wan")), ("lo", ("wan", "eth0"))],
+)
+def test_a_rule_for_all_interfaces_but_one_means_one_that_no_rule_names(but: str, found: tuple[str, ...]) -> None:
+    rules = rules_of(("but", (Match("iif", ((but, but),), True),)), ("wan", (Match("oif", (("wan", "wan"),)),)))
+    assert layout_of([rules]).interfaces == found
+
+
 def test_more_interfaces_than_can_be_made_are_refused() -> None:
     names = [(f"vif{number}", (Match("iif", ((f"vif{number}", f"vif{number}"),)),)) for number in range(501)]
     with pytest.raises(BadInput, match="501 interfaces"):
