@@ -39,6 +39,7 @@ _FRAGMENT, _IDENTIFICATION = 44, slice(58, 62)
 _SOURCE, _PORT, _UDP_CHECKSUM, _TCP_CHECKSUM = slice(26, 30), slice(34, 36), slice(40, 42), slice(50, 52)
 #: What destination NAT replaces, and what the bytes of an address count.
 _DESTINATION, _DESTINATION_PORT, _BYTES = slice(30, 34), slice(36, 38), 1 << np.array([24, 16, 8, 0])
+_TARGET = (_DESTINATION, _DESTINATION_PORT)
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
 ICMP, IGMP, TCP, UDP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 17, 58, 0, 4
 #: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
@@ -191,9 +192,10 @@ def _routed(heads: np.ndarray) -> np.ndarray:
 KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
-#: traffic, one with the MAC address of neither end, one that was not routed, one that left by the wrong link, and one
-#: whose source was to be translated and is another; and one that the DUT made.
-NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED, UNTRANSLATED = -1, -2, -3, -4, -5, -6, -7
+#: traffic, one with the MAC address of neither end, one that was not routed, one that left by the wrong link, one whose
+#: source was to be translated and is another, and one whose destination is another than it was to have; and one that
+#: the DUT made.
+NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED, UNTRANSLATED, MISDIRECTED = -1, -2, -3, -4, -5, -6, -7, -8
 #: The ends of the DUT's links, and that of a frame whose destination is behind neither.
 GENERATOR, SINK, ANY_END = 0, 1, -1
 #: Maximum number of packets that the DUT takes from its ring at a time (NAPI_POLL_WEIGHT). So a full ring has room for
@@ -212,6 +214,7 @@ FOREIGN = MappingProxyType(
         UNROUTED: "sent on without being routed: their TTL is not one less",
         MISROUTED: "sent by the link that does not lead to their destination",
         UNTRANSLATED: "sent with another source than they had to be given",
+        MISDIRECTED: "sent to another destination or port than they had to be",
     }
 )
 
@@ -222,11 +225,13 @@ class Redirected:
 
     keys, routed  numbers of the frames without checksums, sorted; routed: with the TTL that one router leaves
     classes       the class of each of the keys
+    anywhere      numbers of the frames without their destinations
     """
 
     keys: np.ndarray
     routed: np.ndarray
     classes: np.ndarray
+    anywhere: np.ndarray
 
     @classmethod
     def of(cls, heads: np.ndarray, classes: np.ndarray, given: Redirection) -> Self:
@@ -235,15 +240,18 @@ class Redirected:
         keys, first, places = np.unique(frame_keys(sent), return_index=True, return_inverse=True)
         if (classes[first][places] != classes).any():
             raise ValueError("frames of different classes differ in nothing that destination NAT leaves")
-        return cls(keys, np.unique(frame_keys(_routed(sent), with_ttl=True)), classes[first])
+        routed = np.unique(frame_keys(_routed(sent), with_ttl=True))
+        return cls(keys, routed, classes[first], np.unique(frame_keys(_without(heads, *_TARGET))))
 
     def sent(self, heads: np.ndarray) -> np.ndarray:
-        """The number of each frame's class, or UNKNOWN or UNROUTED: int64 array of shape (n,)."""
+        """The number of each frame's class, or UNKNOWN, UNROUTED or MISDIRECTED: int64 array of shape (n,)."""
         bare = _without(heads)
         keys = frame_keys(bare)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         found = np.where(self.keys[places] == keys, self.classes[places], UNKNOWN)
-        found[(found != UNKNOWN) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
+        elsewhere = np.isin(frame_keys(_without(heads, *_TARGET)), self.anywhere)
+        found[(found == UNKNOWN) & elsewhere] = MISDIRECTED
+        found[(found >= NO_CLASS) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
         return found
 
 

@@ -24,6 +24,7 @@ from fwlab.generator.pacing import player, wires
 from fwlab.generator.pacing.paced_load import Load, _problems, _unexpected
 from fwlab.generator.recording import (
     ASTRAY,
+    MISDIRECTED,
     MISROUTED,
     NO_CLASS,
     OF_THE_DUT,
@@ -171,9 +172,10 @@ class TestRecording:
         frames = {
             sent(endpoint, 5353, 64): 1,
             sent(7, 443, 32): 0,
-            sent(endpoint + 1, 5353, 64): UNKNOWN,
-            sent(endpoint, 53, 64): UNKNOWN,
-            sent(7, 53, 32): UNKNOWN,
+            sent(endpoint + 1, 5353, 64): MISDIRECTED,
+            sent(endpoint, 53, 64): MISDIRECTED,
+            sent(7, 53, 32): MISDIRECTED,
+            sent(endpoint, 5353, 64)[:-1] + b"\1": UNKNOWN,
             sent(endpoint, 5353, 64)[:22] + b"\x3e" + sent(endpoint, 5353, 64)[23:]: UNROUTED,
             ARP: OF_THE_DUT,
         }
