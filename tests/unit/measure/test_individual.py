@@ -169,7 +169,7 @@ def test_a_class_is_graded_by_a_task_file_as_by_the_secret(grading: FakeGrading)
     tasks.write_text(yaml.safe_dump({"format": FORMAT, "tasks": {LAB: drawn}}))
     course.write_text("students: { bob: '4711' }\n")
     done = grading.run("-s", "--tasks", str(tasks), "--course", str(course))
-    assert "cid: tasks.yml has no numbers for this name" in done.stdout
+    assert "cid: tasks.yml has no numbers for this name" in done.stderr
     students = read_record(grading.results).students
     assert [students[who].individual for who in ("ann", "bob", "cid")] == [drawn["ann"], drawn["4711"], {}]
     course.write_text(f"secret: {SECRET}\n")
