@@ -12,9 +12,10 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
 from fwlab.cli.options import LabName
 from fwlab.cli.output import plain
-from fwlab.grading.class_files import explanations, totals_csv, write_class, write_merged
+from fwlab.grading.class_files import explanations, for_moodle, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
-from fwlab.grading.course import Course, read_course, reject_unknown
+from fwlab.grading.course import Course, grade_class, read_course, reject_unknown
+from fwlab.grading.platforms import canvas_gradebook
 from fwlab.grading.record import read_record
 from fwlab.grading.student_bundle import write_bundle
 from fwlab.grading.verify import verify
@@ -61,6 +62,38 @@ def total_command(
     for grading in gradings:
         reject_unknown(found, load_lab(project, grading.lab), str(course))
     write_atomically(output, totals_csv(gradings, found))
+    plain(out, f"written: {output}")
+
+
+@app.command("moodle")
+def moodle_command(
+    results: Results,
+    worksheet: Annotated[Path, typer.Argument(metavar="FILE", help="The grading worksheet that Moodle offers.")],
+    output: Output,
+    course: CourseFile = None,
+) -> None:
+    """Fill in Moodle's grading worksheet, and pack a page for each student as feedback files."""
+    grading = read_record(results).grading()
+    for note in for_moodle(grading, _course(find_project(), course, grading.lab), worksheet, output):
+        plain(out, note)
+    plain(out, f"written: {output / 'worksheet.csv'} and {output / 'feedback.zip'}")
+
+
+@app.command("canvas")
+def canvas_command(
+    results: Results,
+    gradebook: Annotated[Path, typer.Argument(metavar="FILE", help="The gradebook that Canvas exports.")],
+    assignment: Annotated[str, typer.Option("--assignment", metavar="NAME", help="Its title, or its number.")],
+    course: CourseFile = None,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The table to write.")] = Path("canvas.csv"),
+) -> None:
+    """Fill in one assignment of Canvas's gradebook, to be imported there."""
+    grading = read_record(results).grading()
+    found = _course(find_project(), course, grading.lab)
+    filled = canvas_gradebook(found, grade_class(grading, found), gradebook, assignment)
+    for note in filled.notes:
+        plain(out, note)
+    write_atomically(output, filled.text)
     plain(out, f"written: {output}")
 
 

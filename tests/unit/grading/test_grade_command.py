@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.grading.class_files import NOT_YET
+from fwlab.grading.wording import NOT_YET
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.fakes.hand_ins import RULES
 
