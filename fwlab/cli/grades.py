@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an instructor does besides grading: `fwlab grades`, `fwlab verify` and `fwlab author`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,8 @@ from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
-from fwlab.cli.options import LabName
-from fwlab.cli.output import plain
+from fwlab.cli.options import Json, LabName
+from fwlab.cli.output import instead_of_text, plain
 from fwlab.grading.class_files import explanations, for_moodle, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, grade_class, read_course, reject_unknown
@@ -19,7 +20,7 @@ from fwlab.grading.platforms import canvas_gradebook
 from fwlab.grading.record import read_record
 from fwlab.grading.student_bundle import write_bundle
 from fwlab.grading.student_repository import write_repository
-from fwlab.grading.verify import verify
+from fwlab.grading.verify import Verified, verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput
@@ -121,9 +122,14 @@ def tasks_command(
     plain(out, f"{len(names)} tasks in {output}")
 
 
-def verify_command(results: Results) -> None:
+def verify_command(results: Results, as_json: Json = False) -> None:
     """Judge stored results again, without a machine, and say which files and limits have changed since."""
     found = verify(find_project(), results)
+    with instead_of_text(lambda: asdict(found), as_json=as_json):
+        _show_verified(found)
+
+
+def _show_verified(found: Verified) -> None:
     for line in [*found.changes, *found.faults]:
         plain(out, line)
     for mark in found.marks:

@@ -2,6 +2,7 @@
 """Individual tasks: numbers drawn by a keyed hash, and a lab in which traffic, classes and limits follow them."""
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,6 +206,10 @@ def test_tasks_are_handed_out_and_used(grading: FakeGrading, monkeypatch: pytest
     said = command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--student", "bob")
     assert f"traffic: target: 198.19.0.{9 + numbers['attacker']} (on the page: 198.19.0.9)" in said
     assert command(grading.top, monkeypatch, "task", LAB, EXERCISE) == said
+    found = json.loads(command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--json"))
+    assert (found["student"], found["exercise"]) == ("bob", EXERCISE)
+    drawn = {one["place"]: (one["page"], one["own"]) for one in found["values"]}
+    assert drawn["traffic: target"] == ("198.19.0.9", f"198.19.0.{9 + numbers['attacker']}")
 
 
 def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
