@@ -24,12 +24,12 @@ from fwlab.model.events import EventSink, ResultMade, StepStarted
 from fwlab.model.printable import printable
 from fwlab.own import bench_client, showing
 from fwlab.own.bench_client import Start, loaded, opened
-from fwlab.own.borders import Layout, layout_of
 from fwlab.own.captures import Capture, captured, routes
 from fwlab.own.changes import changes
 from fwlab.own.comparing import compare
 from fwlab.own.files import named, own_files
 from fwlab.own.forms import forms
+from fwlab.own.layout import Layout, layout_of
 from fwlab.own.prices import classes, dearer, heaviest, price, sampled, side_by_side
 from fwlab.own.reach import reach
 from fwlab.own.rules import Rules

@@ -4,32 +4,29 @@
 And what it wrote into its workbooks, for the instructor to read.
 """
 
-import csv
-import io
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
 from fwlab.grading.course import UNKNOWN, Course, Grade, grade_class, number
-from fwlab.grading.record import FILE, CheckMark, Grading, Record, WorkMark, content_of, merged
+from fwlab.grading.platforms import classroom_json, junit, moodle_feedback, moodle_worksheet, results_json, summary_md
+from fwlab.grading.record import FILE, Grading, Record, WorkMark, content_of, merged
 from fwlab.grading.similarity import Pair, similar, statements
 from fwlab.grading.submissions import as_recorded
+from fwlab.grading.wording import NOT_YET, csv_text, digits, expected, harmless, measured
 from fwlab.grading.works import Work
 from fwlab.measure.context import RunContext
 from fwlab.measure.saved_runs import published_runs
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
-from fwlab.model.printable import printable, printable_lines
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import lab_ruleset
@@ -38,9 +35,6 @@ from fwlab.student.progress import Answer, Prediction, progress_in
 from fwlab.student.workbook import Question, agrees, derived, predictions_of, workbook_of
 
 MARKS_COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
-NOT_YET = "not graded yet"
-#: Length limit of a reason, which may quote a student's file.
-MAX_REASON = 300
 
 
 def marks_csv(grading: Grading) -> str:
@@ -53,7 +47,7 @@ def marks_csv(grading: Grading) -> str:
         checks = len(work.checks) or (len(exercise.checks) if exercise is not None else 0)
         mark = "further" if exercise is not None and exercise.further else "core"
         rows.append([work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark])
-    return _csv(MARKS_COLUMNS, rows)
+    return csv_text(MARKS_COLUMNS, rows)
 
 
 def similarity_csv(pairs: Iterable[Pair]) -> str:
@@ -62,117 +56,7 @@ def similarity_csv(pairs: Iterable[Pair]) -> str:
         [pair.exercise, pair.one, pair.other, pair.shared, pair.rare, f"{pair.alike:.2f}", "yes" * pair.identical]
         for pair in pairs
     ]
-    return _csv(("exercise", "student", "other", "shared", "rare", "alike", "identical"), rows)
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue()
-
-
-def harmless(text: str) -> str:
-    """The text as one line that no spreadsheet takes for a formula; it may quote a student's file."""
-    line = printable(" ".join(text.split()), MAX_REASON)
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-
-
-def junit(grading: Grading) -> str:
-    """A test for each check of each exercise. What could not be measured is skipped, with its reason."""
-    suite = ElementTree.Element("testsuite", name=grading.lab)
-    counts = dict.fromkeys(("tests", "failures", "skipped"), 0)
-    for work in grading.works:
-        for name, check in _tests(grading, work):
-            case = ElementTree.SubElement(suite, "testcase", classname=f"{work.student}.{work.exercise}", name=name)
-            counts["tests"] += 1
-            if check is None or check.outcome is Outcome.INCONCLUSIVE:
-                counts["skipped"] += 1
-                reason = check.text if check else work.missing or NOT_YET
-                ElementTree.SubElement(case, "skipped", message=_line(reason))
-            elif check.outcome is Outcome.FAIL:
-                counts["failures"] += 1
-                ElementTree.SubElement(
-                    case, "failure", message=_line(check.text)
-                ).text = f"measured {measured(check) or 'nothing'}, expected {expected(check)}"
-    suite.attrib.update({name: str(count) for name, count in counts.items()})
-    suites = ElementTree.Element("testsuites")
-    suites.append(suite)
-    ElementTree.indent(suites)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
-
-
-def _tests(grading: Grading, work: WorkMark) -> list[tuple[str, CheckMark | None]]:
-    if work.checks:
-        return [(check.check, check) for check in work.checks]
-    return [(name, None) for name in grading.exercises[work.exercise].checks]
-
-
-def _line(text: str) -> str:
-    """Text that XML can hold."""
-    return printable_lines(text).encode("utf-8", "backslashreplace").decode()
-
-
-def results_json(grading: Grading, course: Course, grade: Grade) -> str:
-    """Gradescope's results of one submission: a test per exercise. What is open has no score."""
-    weights = sum(item.weight for item in grade.exercises) or 1.0
-    tests = []
-    for order, item in enumerate(grade.exercises, 1):
-        most = course.points * item.weight / weights
-        status = {None: {}, 1.0: {"status": "passed"}}.get(item.share, {"status": "failed"})
-        test: dict[str, Any] = {
-            "name": grading.exercises[item.work.exercise].title,
-            "number": str(order),
-            "max_score": round(most, 4),
-            "output": "\n".join(explained(item.work)),
-            **status,
-        }
-        if item.share is not None:
-            test["score"] = round(most * item.share, 4)
-        tests.append(test)
-    said = [f"{grading.lab}: {grading.title}"]
-    if grade.deducted:
-        said.append(f"Deducted for {grade.days_late} days after the deadline: {grade.deducted:.0%}")
-    if grade.open:
-        said.append(f"Not decided yet: {', '.join(grade.open)}. The score is preliminary.")
-    found: dict[str, Any] = {"output": "\n".join(said), "visibility": "visible", "tests": tests}
-    if grade.points is not None:
-        found["score"] = round(grade.points, 4)
-    return json.dumps(found, indent=1) + "\n"
-
-
-def explained(work: WorkMark) -> list[str]:
-    """A work in words, a line for each check."""
-    if not work.checks:
-        return [work.missing or NOT_YET]
-    return [*(f"{check.check}: {check.outcome}: {check.text}" for check in work.checks), *work.remarks]
-
-
-def measured(check: CheckMark) -> str:
-    """What was measured; empty for a ruleset that gave no figure."""
-    return "" if check.value is None else _figure(check.value, check)
-
-
-def expected(check: CheckMark) -> str:
-    """The limits in words."""
-    if check.low is not None and check.high is not None:
-        if check.low == check.high:
-            return _figure(check.low, check)
-        return f"{_digits(check.low)} to {_figure(check.high, check)}"
-    if check.low is not None:
-        return f"at least {_figure(check.low, check)}"
-    return f"at most {_figure(check.high, check)}" if check.high is not None else "anything"
-
-
-def _figure(value: float, check: CheckMark) -> str:
-    """With its unit, or with the case that it is a multiple of."""
-    if check.relative_to:
-        return f"{_digits(value)} of {check.relative_to}"
-    unit = METRICS[check.metric].unit if check.metric in METRICS else ""
-    return _digits(value) if unit in ("", "ratio", "count") else f"{_digits(value)} {unit}"
-
-
-def _digits(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 100 else f"{value:,.0f}"
+    return csv_text(("exercise", "student", "other", "shared", "rare", "alike", "identical"), rows)
 
 
 #: Bars of the distribution.
@@ -344,7 +228,7 @@ def _failures(work: WorkMark) -> list[tuple[str, str]]:
 
 
 def _render(template: str, **context: object) -> str:
-    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN, "digits": _digits}
+    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN, "digits": digits}
     return _environment().get_template(template).render(**context, **helpers)
 
 
@@ -368,7 +252,7 @@ def grades_csv(grading: Grading, course: Course) -> str:
         days = UNKNOWN if grade.days_late is None else grade.days_late
         row = [grade.student.id, harmless(grade.student.name), *(number(shares.get(name)) for name in names)]
         rows.append([*row, days, number(grade.deducted), number(grade.points), " ".join(grade.open)])
-    return _csv(["student", "name", *names, "days_late", "deducted", "grade", "open"], rows)
+    return csv_text(["student", "name", *names, "days_late", "deducted", "grade", "open"], rows)
 
 
 def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
@@ -392,7 +276,7 @@ def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
             weighted = sum(weights[lab] * (value or 0.0) for lab, value in zip(labs, reached, strict=True))
             total = weighted / sum(weights.values())
         rows.append([student, *(number(value) for value in reached), number(total)])
-    return _csv(["student", *labs, "total"], rows)
+    return csv_text(["student", *labs, "total"], rows)
 
 
 def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
@@ -424,6 +308,10 @@ def _of_start(context: RunContext, exercise: Exercise) -> frozenset[str]:
         return frozenset()
 
 
+#: What platforms read of one student.
+OF_A_STUDENT = {"results.json": results_json, "classroom.json": classroom_json, "summary.md": summary_md}
+
+
 def write_class(grading: Grading, course: Course, folder: Path) -> None:
     """Write everything that follows from the record: grades, grade books and pages."""
     grades = grade_class(grading, course)
@@ -439,7 +327,18 @@ def write_class(grading: Grading, course: Course, folder: Path) -> None:
     for grade in grades:
         own = folder / "students" / grade.student.id
         write_atomically(own / "index.html", student_page(grading, course, grade, predictions))
-        write_atomically(own / "results.json", results_json(grading, course, grade))
+        for name, write in OF_A_STUDENT.items():
+            write_atomically(own / name, write(grading, course, grade))
+
+
+def for_moodle(grading: Grading, course: Course, worksheet: Path, folder: Path) -> list[str]:
+    """Write the filled worksheet and the archive of feedback files into `folder`. What to tell. Raises BadInput."""
+    grades, predictions = grade_class(grading, course), predictions_of_class(grading)
+    filled = moodle_worksheet(grading, course, grades, worksheet)
+    packed = moodle_feedback(grades, lambda grade: student_page(grading, course, grade, predictions))
+    write_atomically(folder / "worksheet.csv", filled.text)
+    write_atomically(folder / "feedback.zip", packed)
+    return filled.notes
 
 
 def write_merged(folders: Sequence[Path], output: Path, course: Course) -> Record:
@@ -480,7 +379,7 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
         for student in students
         for row in _answers_of(project, lab, student, runs)
     ]
-    return _csv(WORKBOOK_COLUMNS, rows)
+    return csv_text(WORKBOOK_COLUMNS, rows)
 
 
 def _answers_of(project: Project, lab: Lab, student: Path, runs: list[Run]) -> list[tuple[str, ...]]:

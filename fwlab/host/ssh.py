@@ -28,6 +28,9 @@ _WATCHED = (
     "(cat <&3; sudo kill -TERM -- -$p) >/dev/null 2>&1 & w=$!; wait $p; r=$?; kill $w 2>/dev/null; exit $r"
 )
 
+#: Agreed on in a third less time of a login than OpenSSH's default, which is calculated by the emulated CPU.
+FAST_KEX = "curve25519-sha256"
+
 
 def control_sockets() -> Path:
     """The folder of the shared connections' sockets. A socket's path has at most 107 bytes: it cannot be in a checkout.
@@ -66,6 +69,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
   UserKnownHostsFile /dev/null
   LogLevel ERROR
   BatchMode yes
+  KexAlgorithms ^{FAST_KEX}
   ConnectTimeout {round(20 * timeout_scale())}
   ServerAliveInterval 30
   ServerAliveCountMax 20

@@ -26,6 +26,7 @@ from pathlib import Path
 from fwlab.checkout.own_folder import own_folder
 from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.host.process import output_of, virsh
+from fwlab.host.ssh import FAST_KEX
 from fwlab.images.boxes import sha256_of
 from fwlab.images.disk_use import STATE, remove_state, trim
 from fwlab.machines.plan import Machine, json_object
@@ -45,7 +46,7 @@ NEEDED = 2 << 30
 UNUSABLE = (OSError, ValueError, LookupError, ET.ParseError)
 RECORD, KEY, LOCK = f"{STATE}.json", ".key", ".lock"
 SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
-SSH += ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"]
+SSH += ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", f"KexAlgorithms=^{FAST_KEX}"]
 
 
 class SavedMachine:

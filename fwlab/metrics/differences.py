@@ -14,8 +14,8 @@ from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Clock, Differences, Measured, Values
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Bench, loaded, opened
-from fwlab.own.borders import layout_of
 from fwlab.own.comparing import compare
+from fwlab.own.layout import layout_of
 from fwlab.own.rules import Rules
 from fwlab.own.showing import difference_in_words
 

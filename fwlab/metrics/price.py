@@ -13,7 +13,7 @@ from fwlab.model.events import ItemPhase
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
 from fwlab.own.bench_client import opened
-from fwlab.own.borders import layout_of
+from fwlab.own.layout import layout_of
 from fwlab.own.prices import means, side_by_side
 from fwlab.own.reach import reach
 

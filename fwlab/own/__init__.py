@@ -6,6 +6,7 @@ bench        a program on the machine whose kernel is asked: rules in a namespac
 bench_client the host's end of it
 rules        rules as data
 reading      rules read from what the kernel's own tools print: nft_rules, saved_rules (iptables) and names
+layout       the machine that rules mean: its interfaces, networks and addresses
 borders      packets at the borders of what rules name
 walks        which rule decided about a packet, and what became of it
 reach        which rules the packets reach, and what stands before the others

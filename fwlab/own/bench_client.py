@@ -16,8 +16,9 @@ from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from fwlab.own.borders import Layout, Step
+from fwlab.own.borders import Step
 from fwlab.own.files import HOW, MAX_RULES, devices, too_many, without_hardware
+from fwlab.own.layout import Layout
 from fwlab.own.reading import read
 from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk, walk

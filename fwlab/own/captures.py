@@ -18,7 +18,8 @@ from typing import Any
 
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
-from fwlab.own.borders import LO, SELF, Drawn, Layout, Step
+from fwlab.own.borders import Drawn, Step
+from fwlab.own.layout import LO, SELF, Layout
 from fwlab.own.packets import ACK, ECHO, FIN, ICMP, ICMPV6, RST, SYN, TCP, UDP, Packet, is_error, parse, turned
 from fwlab.own.rules import Key, Rules
 

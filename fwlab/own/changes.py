@@ -13,9 +13,9 @@ from itertools import groupby
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Start, opened
-from fwlab.own.borders import layout_of
 from fwlab.own.comparing import Comparison, compare
 from fwlab.own.forms import optimizable, short
+from fwlab.own.layout import layout_of
 from fwlab.own.prices import dearer, side_by_side
 
 #: Rules that follow each other and differ in one address or port, from which on they are made a set.

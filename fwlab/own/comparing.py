@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fwlab.own.bench_client import Bench, Played
-from fwlab.own.borders import DPORT, SELF, SPORT, Drawn, Layout, Step, together
+from fwlab.own.borders import DPORT, SPORT, Drawn, Step, together
 from fwlab.own.captures import Capture
+from fwlab.own.layout import SELF, Layout
 from fwlab.own.reach import Reached, reach
 from fwlab.own.rules import Key, Rules
 from fwlab.own.walks import Walk

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Bench, Start, opened
-from fwlab.own.borders import Layout
+from fwlab.own.layout import Layout
 from fwlab.own.prices import Price, priced_again
 from fwlab.own.walks import DELIVERED, FORWARDED, Walk
 

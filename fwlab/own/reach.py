@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from fwlab.own.bench_client import Bench, Played
-from fwlab.own.borders import Drawn, Layout, beyond, draw, redraw, together
+from fwlab.own.borders import Drawn, beyond, draw, redraw, together
 from fwlab.own.captures import Capture
+from fwlab.own.layout import Layout
 from fwlab.own.rules import Key, Match, Rule, Rules
 
 #: Times that packets are drawn once more for rules that none has reached, for how many ways that earlier ones took, and

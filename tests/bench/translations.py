@@ -29,8 +29,8 @@ from fwlab.model.errors import BadInput, CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own import bench_client
 from fwlab.own.bench_client import loaded, opened
-from fwlab.own.borders import layout_of
 from fwlab.own.comparing import compare
+from fwlab.own.layout import layout_of
 from fwlab.own.showing import difference_in_words
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.rulesets.kinds.iptables import CHAINS

@@ -32,10 +32,7 @@ STYLE = Path(__file__).with_name("page.css")
 
 def page(model: ReportModel) -> str:
     """The whole HTML document."""
-    from fwlab.report.plot import plots  # importing matplotlib takes a third of a second; most commands draw nothing
-
     lab, run = model.lab, model.run
-    plotted = [METRICS[name] for name in model.curves]
     return template(TEMPLATE).render(
         style=style(),
         lab=lab,
@@ -46,7 +43,7 @@ def page(model: ReportModel) -> str:
         runs=model.runs,
         baselines=model.baselines,
         baseline=formatting.either(base.case for base in model.baselines),
-        drawings=[(trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
+        drawings=_drawings(model),
         listed=model.listed,
         survivals=model.survival,
         load_tables=model.load_tables,
@@ -62,6 +59,17 @@ def page(model: ReportModel) -> str:
         w=formatting,
         fidelity=fidelity,
     )
+
+
+def _drawings(model: ReportModel) -> list[tuple[Markup, str]]:
+    """The curves as <svg> elements, each with its caption."""
+    drawn = [name for name, lines in model.curves.items() if any(len(line.points) > 1 for line in lines)]
+    if not drawn:
+        return []  # without importing matplotlib, which takes seconds on a slow host
+    from fwlab.report.plot import plots
+
+    metrics = [METRICS[name] for name in drawn]
+    return [(trusted(svg), metric.display.caption) for metric in metrics for svg in plots(model, metric)]
 
 
 RENDERER = Renderer("html", "report.html", page)

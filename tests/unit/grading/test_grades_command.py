@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from fwlab.checkout.project import Project
+from fwlab.cli.main import app
 from fwlab.grading.class_files import write_merged
 from fwlab.grading.course import Course
 from fwlab.grading.record import FILE, Similar, content_of, merged, read_record
@@ -155,6 +157,23 @@ def test_a_full_disk_loses_no_line(checkout: Path) -> None:
     assert path.read_bytes() == before + similar[:10]
     record.add(Similar(pairs=[]))
     assert path.read_bytes() == before + similar + similar
+
+
+def test_grades_go_back_into_the_tables_of_two_platforms(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = checkout / "one" / FILE
+    path.write_text(path.read_text().replace('"ann"', '"ann_11"'))
+    (checkout / "moodle.csv").write_text("Identifier,Grade,Last modified (grade)\nParticipant 11,,-\n")
+    (checkout / "canvas.csv").write_text("Student,ID,Section,One (5)\n    Points Possible,,,100\nAnn,11,,\n")
+    monkeypatch.chdir(checkout)
+    done = CliRunner().invoke(app, ["grades", "moodle", "one", "moodle.csv", "--output", "out"])
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, "bob: no row in the table")
+    assert "Participant 11,100,-," in (checkout / "out" / "worksheet.csv").read_text()
+    assert (checkout / "out" / "feedback.zip").exists()
+    done = CliRunner().invoke(
+        app, ["grades", "canvas", "one", "canvas.csv", "--assignment", "One", "--output", "c.csv"]
+    )
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "written: c.csv")
+    assert (checkout / "c.csv").read_text().splitlines()[-1] == "Ann,11,,100"
 
 
 # ---- fwlab verify ---------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.class_files import MAX_REASON, NOT_YET, harmless
 from fwlab.grading.record import read_record
+from fwlab.grading.wording import MAX_REASON, NOT_YET, harmless
 from tests.fakes.fake_grading import EXERCISE, FakeGrading
 from tests.fakes.hand_ins import RULES
 

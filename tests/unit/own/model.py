@@ -8,7 +8,8 @@ import ipaddress
 from collections.abc import Iterator
 
 from fwlab.own.bench_client import Played
-from fwlab.own.borders import Layout, Step
+from fwlab.own.borders import Step
+from fwlab.own.layout import Layout
 from fwlab.own.rules import Chain, Key, Match, Rule, Rules, names_it
 from fwlab.own.walks import DROPPED, FORWARDED, Walk
 

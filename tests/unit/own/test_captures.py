@@ -14,8 +14,8 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.utils import wrpcap, wrpcapng
 
 from fwlab.model.errors import BadInput
-from fwlab.own.borders import LO, SELF, Layout
 from fwlab.own.captures import Capture, Routes, captured, routes
+from fwlab.own.layout import LO, SELF, Layout
 from fwlab.own.rules import Match, Rules
 
 from .model import CHAIN, ModelBench, rules_of

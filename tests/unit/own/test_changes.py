@@ -7,10 +7,10 @@ import pytest
 
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import here
-from fwlab.own.borders import layout_of
 from fwlab.own.changes import OPTIMIZED, SETS, STATE_FIRST, STATE_MOVED, WEIGHT, changes, made_of
 from fwlab.own.forms import GIVEN, LEGACY, PLAIN, TRANSLATED, Form, forms
 from fwlab.own.forms import OPTIMIZED as NFT_OPTIMIZED
+from fwlab.own.layout import layout_of
 from fwlab.own.prices import classes, price
 from fwlab.own.reach import reach
 from fwlab.own.showing import change_lines

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from fwlab.model.errors import BadInput
-from fwlab.own.borders import DPORT, SPORT, Layout, draw, layout_of
+from fwlab.own.borders import DPORT, SPORT, draw
 from fwlab.own.comparing import Comparison, compare, first_difference
+from fwlab.own.layout import Layout, layout_of
 from fwlab.own.packets import SYN, TCP, UDP
 from fwlab.own.reach import reach
 from fwlab.own.rules import Chain, Match, Rule, Rules

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from fwlab.model.ruleset import RulesetFile
-from fwlab.own.borders import layout_of
 from fwlab.own.comparing import Comparison, Difference, compare
+from fwlab.own.layout import layout_of
 from fwlab.own.walks import Walk
 
 from .kernel import bench, lacks

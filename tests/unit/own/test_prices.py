@@ -9,7 +9,7 @@ import pytest
 
 from fwlab.model.ruleset import RulesetFile
 from fwlab.own.bench_client import Timed
-from fwlab.own.borders import layout_of
+from fwlab.own.layout import layout_of
 from fwlab.own.packets import TCP, UDP
 from fwlab.own.prices import Price, classes, dearer, mean, price, share, side_by_side
 from fwlab.own.reach import Reached, reach

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fwlab.model.ruleset import RulesetFile
-from fwlab.own.borders import layout_of
+from fwlab.own.layout import layout_of
 from fwlab.own.packets import UDP
 from fwlab.own.prices import Price, classes, price
 from fwlab.own.reach import reach
