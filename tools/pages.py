@@ -9,6 +9,7 @@ from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.model.errors import BadInput
+from tools.man_page import write_man_page
 from tools.numbers import with_numbers
 from tools.pictures import pictures_of
 from tools.results_index import write_index
@@ -20,9 +21,9 @@ GLOBS = (
 
 
 def pages_command() -> None:
-    """Renew the generated parts of all pages: tables, numbers and pictures; and results/index.yml."""
+    """Renew the generated parts of all pages: tables, numbers and pictures; results/index.yml; and the manual page."""
     project = find_project()
-    for page in [*refresh(project), *write_index(project)]:
+    for page in [*refresh(project), *write_index(project), *write_man_page(project)]:
         typer.echo(f"written: {display_path(project, page)}")
 
 
