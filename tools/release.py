@@ -153,10 +153,10 @@ def _tree(root: Path, under: str) -> dict[str, tuple[bytes, bool]]:
 
 
 def _wheel(root: Path, to: Path, commit_time: str) -> None:
-    uv = Path(sys.executable).with_name("uv")
-    command = [uv, "-q", "build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", to]
+    uv = str(Path(sys.executable).with_name("uv"))
+    command = [uv, "-q", "build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(to)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": commit_time}
-    done = subprocess.run([*command, root], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, str(root)], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BadInput(f"the wheel cannot be built\n{done.stderr}", "make wheel")
     (to / ".gitignore").unlink(missing_ok=True)

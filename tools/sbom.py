@@ -50,11 +50,12 @@ def write_box(name: str, box: dict[str, Any], to: Path) -> None:
 def bill_of(name: str, key: str, packages: Iterable[tuple[str, str, str]]) -> str:
     """The document. The same packages give the same bytes."""
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"fwlab:{key}"))
-    bom.metadata.component = Component(name=name, version=key[:12], type=ComponentType.OPERATING_SYSTEM)
+    root = Component(name=name, version=key[:12], type=ComponentType.OPERATING_SYSTEM, bom_ref=name)
+    bom.metadata.component = root
     for package, version, architecture in packages:
         url = PackageURL("deb", "debian", package, version, {"arch": architecture})
         bom.components.add(Component(name=package, version=version, purl=url, bom_ref=str(url)))
-    bom.register_dependency(bom.metadata.component, bom.components)
+    bom.register_dependency(root, bom.components)
     document = json.loads(JsonV1Dot6(bom).output_as_string())
     document["metadata"].pop("timestamp", None)
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
