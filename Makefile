@@ -39,6 +39,9 @@ setup:
 # What only tests, linters and benchmarks need.
 test-setup: setup
 	@provision/host/install packages-test.txt
+	@! command -v go > /dev/null || [ -x .venv/bin/actionlint ] \
+		|| GOBIN='$(CURDIR)/.venv/bin' go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 \
+		|| echo 'without actionlint, workflows are not checked' >&2
 
 boxes: setup
 	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')

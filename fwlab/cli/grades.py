@@ -19,6 +19,7 @@ from fwlab.grading.course import Course, grade_class, read_course, reject_unknow
 from fwlab.grading.platforms import canvas_gradebook
 from fwlab.grading.record import read_record
 from fwlab.grading.student_bundle import write_bundle
+from fwlab.grading.student_repository import write_repository
 from fwlab.grading.verify import Verified, verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
@@ -173,10 +174,27 @@ def bundle_command(
         list[str] | None, typer.Argument(metavar="[LAB]...", help="Labs of one bundle (default: all).")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder to write to (default: bundles/).")] = None,
+    repository: Annotated[
+        Path | None,
+        typer.Option("--repo", metavar="DIR", help="Write a template of students' repositories for one lab instead."),
+    ] = None,
+    image: Annotated[
+        str, typer.Option("--image", metavar="NAME", help="With --repo: the image, where students can get it.")
+    ] = "fwlab",
+    tasks: Annotated[
+        Path | None,
+        typer.Option("--tasks", metavar="FILE", help="With --repo: the numbers drawn for each repository."),
+    ] = None,
 ) -> None:
     """Pack what a student needs into one .tar.gz: no references, mistakes, variants, results or instructor's texts."""
     project = find_project()
     chosen = [lab_named(project, name) for name in labs or lab_ids(project)]
+    if repository is not None:
+        if len(chosen) != 1:
+            raise BadInput("--repo is for one lab", f"fwlab author bundle {chosen[0]} --repo {repository}")
+        write_repository(project, chosen[0], repository, image, tasks)
+        plain(out, f"written: {repository}; it grades in the image {image}")
+        return
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
     typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
 
