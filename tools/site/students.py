@@ -9,13 +9,22 @@ import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+from typing import Annotated
 
-from fwlab.checkout.project import Project, lab_ids
+import typer
+
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.grading.student_bundle import bundle_files
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 
 _ENTRY = re.compile(r"^(?P<indent> +)- (?:(?P<title>[^:\n]+): *)?(?P<page>\S+\.md|LABS)?$")
+
+
+def students_site_command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.")]) -> None:
+    """Build the site for students: every lab, no answers."""
+    build_students_site(find_project(), folder)
+    typer.echo(f"open {folder}/index.html")
 
 
 def build_site(root: Path, to: Path) -> None:
