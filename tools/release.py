@@ -40,7 +40,12 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 def release_command(
     output: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
     url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Where boxes will be published, for Vagrant's catalogs.")
+        str,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="Where boxes will be published, for Vagrant's catalogs (default: where one is).",
+        ),
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="Build once, and compare nothing.")] = False,
 ) -> None:

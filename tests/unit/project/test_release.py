@@ -16,6 +16,7 @@ import pytest
 from fwlab.model.errors import BadInput, BuildError
 from tests import ROOT
 from tests.checkout import LAB_IDS
+from tests.fakes.programs import program
 from tests.unit.project.test_requirements import RUN, normal
 from tools import sbom
 from tools.release import SUMS, catalog, differences, notes_of, tagged_version, write_sums
@@ -116,6 +117,50 @@ def test_a_catalog_is_what_vagrant_reads() -> None:
     assert (provider["name"], provider["checksum_type"], provider["checksum"]) == ("libvirt", "sha256", "ab")
     assert provider["architecture"] == run("dpkg", "--print-architecture", cwd=ROOT).strip()
     assert catalog("sink", box, "1.0.0", "")["versions"][0]["providers"][0]["url"] == "sink-0123.box"
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_vagrant_adds_a_box_by_its_catalog_and_finds_the_next_version(tmp_path: Path) -> None:
+    vagrant, served = program("vagrant"), tmp_path / "served"
+    served.mkdir()
+    (tmp_path / "Vagrantfile").write_text(
+        f'Vagrant.configure("2") {{ |c| c.vm.box = "fwlab/sink"; c.vm.box_url = "file://{served}/sink.json" }}\n'
+    )
+
+    def publish(*versions: str) -> None:
+        """A box of each version; the catalog lists them all."""
+        listed = []
+        for version in versions:
+            path = served / f"sink-{version}.box"
+            with tarfile.open(path, "w") as box:
+                metadata = json.dumps({"provider": "libvirt", "format": "qcow2", "virtual_size": 1}).encode()
+                for name, content in {
+                    "metadata.json": metadata,
+                    "box.img": version.encode(),
+                    "Vagrantfile": b"",
+                }.items():
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(content)
+                    box.addfile(entry, io.BytesIO(content))
+            record = {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "manifest": {}}
+            made = catalog("sink", record, version, f"file://{served}")
+            listed += made["versions"]
+        (served / "sink.json").write_text(json.dumps(made | {"versions": listed}))
+
+    def said(*words: str) -> str:
+        return run(vagrant, *words, cwd=tmp_path, VAGRANT_HOME=str(tmp_path / "home"), VAGRANT_CHECKPOINT_DISABLE="1")
+
+    publish("1.0.0")
+    said("box", "add", "--provider", "libvirt", "served/sink.json")
+    assert "fwlab/sink (libvirt, 1.0.0" in said("box", "list")
+    publish("1.0.0", "1.1.0")
+    said("box", "update", "--provider", "libvirt")
+    assert "fwlab/sink (libvirt, 1.1.0" in said("box", "list")
+    (served / "sink-1.1.0.box").write_bytes(b"another")
+    said("box", "remove", "fwlab/sink", "--box-version", "1.1.0")
+    with pytest.raises(AssertionError, match="checksum"):
+        said("box", "update", "--provider", "libvirt")
 
 
 def test_a_boxes_bill_has_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
