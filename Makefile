@@ -134,9 +134,9 @@ guides: setup
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
 	@echo 'open site/index.html'
 
-# Of this commit, whose tag is the version. URL=…: where its boxes will be, for Vagrant.
+# Of this commit, whose tag is the version. URL=…: where its boxes will be, for Vagrant. IMAGE=…: also this image.
 release: setup
-	$(TOOLS) release release $(if $(URL),--url '$(URL)')
+	$(TOOLS) release release $(if $(URL),--url '$(URL)') $(if $(filter command line,$(origin IMAGE)),--image '$(IMAGE)')
 
 readme: setup
 	$(TOOLS) pages

@@ -47,6 +47,9 @@ def release_command(
             help="Where boxes will be published, for Vagrant's catalogs (default: where one is).",
         ),
     ] = "",
+    image: Annotated[
+        str, typer.Option("--image", metavar="NAME", help="Add this image, which `make image` built of this commit.")
+    ] = "",
     once: Annotated[bool, typer.Option("--once", help="Build once, and compare nothing.")] = False,
 ) -> None:
     """Build everything that a release publishes. Exits with 2 if the tree is not clean or a section is missing."""
@@ -67,6 +70,8 @@ def release_command(
     (output / "NOTES.md").write_text(notes, encoding="utf-8")
     with contextlib.suppress(CannotMeasure):  # no box was built here
         _add_boxes(built_boxes(project), version, url, output / "boxes")
+    if image:
+        _add_image(image, output / f"fwlab-{version}-image")
     write_sums(output)
     typer.echo(f"{output}: fwlab {version}, {len(list(_files(output)))} files; {how}")
 
@@ -175,6 +180,17 @@ def _add_boxes(boxes: Boxes, version: str, url: str, folder: Path) -> None:
         (folder / "boxes" / f"{image}.json").write_text(text)
         if "packages_sha256" in box["manifest"]:
             sbom.write_box(f"fwlab-{image}", box, folder / "boxes" / f"{image}.cdx.json")
+
+
+def _add_image(image: str, path: Path) -> None:
+    """The image as a file for `podman load` or `docker load`, and its bill of materials. Raises BuildError."""
+    program = next(filter(shutil.which, ("podman", "docker")), None)
+    if program is None:
+        raise BadInput("neither podman nor docker is here", "leave --image out")
+    sbom.write_image(image, program, path.with_name(f"{path.name}.cdx.json"))
+    saved = path.with_name(f"{path.name}.tar")
+    for command in ([program, "save", "-o", saved, image], ["zstd", "-q", "-T0", "--rm", saved]):
+        subprocess.run(list(map(str, command)), check=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bills of materials (CycloneDX): the Python packages that run labs, and the Debian packages in a box.
+"""Bills of materials (CycloneDX): the Python packages that run labs, and the Debian packages in a box or in the
+image.
 
 A box's packages are read from dpkg's status in its disk, without mounting it. The box's record has a hash of the same
 list, made by dpkg itself while the image was built, with which it has to agree.
 """
 
 import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import uuid
 from collections.abc import Iterable
@@ -45,6 +48,28 @@ def write_box(name: str, box: dict[str, Any], to: Path) -> None:
     if hashlib.sha256(listed.encode()).hexdigest() != manifest["packages_sha256"]:
         raise BuildError(f"{box['path']}: its packages are not those of its record", "make boxes")
     to.write_text(bill_of(name, box["key"], packages), encoding="utf-8")
+
+
+def write_image(image: str, program: str, to: Path) -> None:
+    """That of a container image, as Podman or Docker has it. Nothing of it runs. Raises BuildError."""
+    container = _said(program, "create", image, "true").strip()
+    try:
+        packed = subprocess.run([program, "cp", f"{container}:{STATUS}", "-"], capture_output=True, check=True).stdout
+    finally:
+        _said(program, "rm", container)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+        status = files.extractfile(files.getmembers()[0])
+        assert status is not None  # noqa: S101 - it is a file
+        packages = packages_in(status.read().decode().splitlines())
+    key = _said(program, "image", "inspect", "--format", "{{.Id}}", image).strip().removeprefix("sha256:")
+    to.write_text(bill_of("fwlab-image", key, packages), encoding="utf-8")
+
+
+def _said(program: str, *words: str) -> str:
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{program} {words[0]}: {done.stderr.strip()}", "make image")
+    return done.stdout
 
 
 def bill_of(name: str, key: str, packages: Iterable[tuple[str, str, str]]) -> str:

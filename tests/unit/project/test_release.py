@@ -19,7 +19,7 @@ from tests.checkout import LAB_IDS
 from tests.fakes.programs import program
 from tests.unit.project.test_requirements import RUN, normal
 from tools import sbom
-from tools.release import SUMS, catalog, differences, notes_of, tagged_version, write_sums
+from tools.release import SUMS, _add_image, catalog, differences, notes_of, tagged_version, write_sums
 
 UV = Path(sys.executable).with_name("uv")
 CHANGELOG = (
@@ -181,6 +181,27 @@ def test_a_boxes_bill_has_its_packages(tmp_path: Path, monkeypatch: pytest.Monke
     box["manifest"]["packages_sha256"] = 64 * "0"
     with pytest.raises(BuildError, match="not those of its record"):
         sbom.write_box("fwlab-sink", box, tmp_path / "one")
+
+
+@pytest.mark.thorough
+def test_an_image_is_a_file_with_its_bill(tmp_path: Path) -> None:
+    podman, image = program("podman"), f"localhost/fwlab-test-{os.getpid()}"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as files:
+        entry = tarfile.TarInfo("var/lib/dpkg/status")
+        entry.size = len(STATUS)
+        files.addfile(entry, io.BytesIO(STATUS.encode()))
+    (tmp_path / "files.tar").write_bytes(packed.getvalue())
+    run(podman, "import", "-q", "files.tar", image, cwd=tmp_path)
+    try:
+        _add_image(image, tmp_path / "fwlab-1.0.0-image")
+    finally:
+        run(podman, "rmi", "-f", image, cwd=tmp_path)
+    found = json.loads((tmp_path / "fwlab-1.0.0-image.cdx.json").read_text())
+    assert [one["name"] for one in found["components"]] == ["adduser", "nftables"]
+    run("zstd", "-q", "-d", "fwlab-1.0.0-image.tar.zst", cwd=tmp_path)
+    with tarfile.open(tmp_path / "fwlab-1.0.0-image.tar") as saved:
+        assert "manifest.json" in saved.getnames()
 
 
 def test_the_environments_bill_has_every_locked_package(tmp_path: Path) -> None:
