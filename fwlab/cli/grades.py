@@ -13,6 +13,7 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
 from fwlab.cli.options import Json, LabName
 from fwlab.cli.output import instead_of_text, plain
+from fwlab.grading.autograders import write_classroom50, write_gradescope
 from fwlab.grading.class_files import explanations, for_moodle, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, grade_class, read_course, reject_unknown
@@ -197,6 +198,38 @@ def bundle_command(
         return
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
     typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+@author_app.command("gradescope")
+def gradescope_command(
+    lab: LabName,
+    boxes: Annotated[str, typer.Option("--boxes", metavar="URL", help="A .tar of what `make boxes EXPORT=` wrote.")],
+    sha256: Annotated[str, typer.Option("--sha256", metavar="SUM", help="The SHA-256 of that archive.")],
+    course: CourseFile = None,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The .zip to write.")] = Path(
+        "autograder.zip"
+    ),
+) -> None:
+    """Pack an autograder for Gradescope: setup.sh, run_autograder, and what a bundle has."""
+    project = find_project()
+    if course is not None:
+        _course(project, course, lab)
+    write_gradescope(project, lab_named(project, lab), output, boxes, sha256, course)
+    plain(out, f"written: {output}")
+
+
+@author_app.command("classroom50")
+def classroom50_command(
+    lab: LabName,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="CLASSROOM/autograders/ASSIGNMENT.")],
+    image: Annotated[
+        str, typer.Option("--image", metavar="NAME", help="The image, where runners can get it.")
+    ] = "fwlab",
+) -> None:
+    """Write an autograder for Classroom 50 into its folder of your classroom50 repository."""
+    project = find_project()
+    write_classroom50(project, lab_named(project, lab), folder, image)
+    plain(out, f"written: {folder / 'autograder.py'} and {folder / 'grade'}")
 
 
 @author_app.command("answers")

@@ -7,8 +7,9 @@ They come from the models that read these files, and from what is registered: a 
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -93,11 +94,21 @@ def schema_of(name: str) -> dict[str, Any]:
     return {"$schema": GenerateJsonSchema.schema_dialect, **with_names(complete, names)}
 
 
-def write_schemas(folder: Path) -> list[Path]:
-    """Write NAME.schema.json of each file into the folder; the paths of those that were stale."""
+def schema_of_rows(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a file that is a list of these."""
+    schema = _schema(model)
+    parts = schema.pop("$defs", {})
+    return {"$schema": GenerateJsonSchema.schema_dialect, "$defs": parts, "type": "array", "items": schema}
+
+
+def write_schemas(folder: Path, more: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> list[Path]:
+    """Write NAME.schema.json of each file into the folder; the paths of those that were stale.
+
+    more  schemas, by file, of those that are read elsewhere
+    """
     written = []
-    for name in MODELS:
-        path, text = folder / f"{name}.schema.json", json.dumps(schema_of(name), indent=1) + "\n"
+    for name, schema in {**{name: schema_of(name) for name in MODELS}, **more}.items():
+        path, text = folder / f"{name}.schema.json", json.dumps(schema, indent=1) + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             written.append(write_atomically(path, text))

@@ -7,6 +7,7 @@ what is here only calls it, for a student to see. Whoever may push may change it
 
 import posixpath
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_errors_as
@@ -53,8 +54,6 @@ def repository_files(
     project: Project, lab_id: str, image: str, tasks: Path | None = None
 ) -> dict[str, tuple[bytes, bool]]:
     """What is in the template, by path: contents, and whether it is a program. Raises BadInput."""
-    if not _IMAGE.fullmatch(image):
-        raise BadInput(f"{printable(image)} is no name of an image", "give one as docker takes it")
     lab = load_lab(project, lab_id)
     if not lab.whole.exercises:
         raise BadInput(f"{lab.id} has no exercise to hand in", "name another lab")
@@ -76,13 +75,22 @@ def repository_files(
         "TASKS": f' --{TASKS.removesuffix(".yml")} "$CI_PROJECT_DIR/{TASKS}"' if tasks else "",
     }
     for template, name in FILES.items():
-        path = project.root / "guides" / "repository" / template
-        text = re.sub(r"@([A-Z]+)@", lambda word: words[word[1]], path.read_text(encoding="utf-8"))
-        found[name] = (text.encode(), bool(path.stat().st_mode & 0o100))
+        found[name] = filled_in(project, f"repository/{template}", words)
     for name, (content, program) in found.items():
         if name.endswith(".md"):
             found[name] = (without_lost_links(content.decode(), name, found).encode(), program)
     return found
+
+
+def filled_in(project: Project, template: str, words: Mapping[str, str]) -> tuple[bytes, bool]:
+    """A template in guides/ with these words for @WORD@, and whether it is a program. Raises BadInput."""
+    if (image := words.get("IMAGE")) is not None and not _IMAGE.fullmatch(image):
+        raise BadInput(f"{printable(image)} is no name of an image", "give one as docker takes it")
+    path = project.root / "guides" / template
+    if not path.is_file():
+        raise BadInput(f"{project.root}: not a checkout of the project, which has the templates", "git clone it")
+    text = re.sub(r"@([A-Z0-9]+)@", lambda word: words[word[1]], path.read_text(encoding="utf-8"))
+    return text.encode(), bool(path.stat().st_mode & 0o100)
 
 
 def _moved(text: str, before: str, after: str) -> str:

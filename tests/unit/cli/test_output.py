@@ -17,7 +17,7 @@ from tests import ROOT
 #: Commands that change or write something and say so in a line, start something to look at, or print a file.
 WITHOUT_JSON = {
     *("init", "web", "hold", "worker", "key", "start", "reset", "goto"),
-    *("author bundle", "author new-lab", "author schemas", "author answers"),
+    *("author bundle", "author classroom50", "author gradescope", "author new-lab", "author schemas", "author answers"),
     *("grades merge", "grades write", "grades total", "grades tasks", "grades moodle", "grades canvas"),
     *("traffic astf", "machines plan"),  # a profile in Python; JSON and nothing else
 }

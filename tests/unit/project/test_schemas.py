@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 
 from fwlab.checkout.project import Project, lab_ids, validated
 from fwlab.checkout.yaml_files import read_yaml_file
-from fwlab.cli.schemas import MODELS, schema_of, write_schemas
+from fwlab.cli.schemas import MODELS, schema_of
 from fwlab.measure.labs import REGISTRIES, lab_in
 from fwlab.model.errors import BadInput
 from tests import ROOT
 from tests.fakes.student_checkout import door
 from tests.unit.model.test_lab_errors import BAD, LAB, checkout, written
+from tools.pages import write_every_schema
 
 #: By schema, the files of this checkout.
 FILES = {
@@ -28,6 +29,7 @@ FILES = {
     "answers": ["labs/*/answers.yml"],
     "variants": ["labs/*/rulesets/*/variants.yml"],
     "topology": ["topology.yml"],
+    "published": ["labs/*/published.yml"],
 }
 PATHS = [(name, path) for name, globs in FILES.items() for glob in globs for path in sorted(ROOT.glob(glob))]
 QUESTION = {"id": "q", "question": "How much?", "hint": "h", "why": "w"}
@@ -42,11 +44,13 @@ def faults(name: str, data: object) -> list[str]:
 
 
 def test_the_schemas_are_those_of_the_code(tmp_path: Path) -> None:
-    write_schemas(tmp_path)
+    (tmp_path / "schemas").mkdir()
+    write_every_schema(Project(tmp_path))
+    tmp_path /= "schemas"
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (ROOT / "schemas").iterdir()}
     stale = [path.name for path in tmp_path.iterdir() if path.read_text() != (ROOT / "schemas" / path.name).read_text()]
-    assert not stale, "run `fwlab author schemas`"
-    assert write_schemas(tmp_path) == []
+    assert not stale, "stale: make readme"
+    assert write_every_schema(Project(tmp_path.parent)) == []
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -60,7 +64,7 @@ def test_every_file_fits_its_schema(name: str, path: Path) -> None:
 
 
 def test_no_kind_of_file_is_left_out() -> None:
-    assert {name for name, _ in PATHS} | {"course", "host"} == set(MODELS)
+    assert {name for name, _ in PATHS} | {"course", "host"} == {*MODELS, "published"}
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad["says"][0])
@@ -149,6 +153,13 @@ OTHERS: list[tuple[str, Any, bool]] = [
     ("ranges", {"virtual": {"kernel": "6.1", "source": "x", "metrics": {"capacity": {"medians": {"a": 1}}}}}, False),
     ("topology", {"nodes": {}}, False),
 ]
+
+
+def test_a_row_of_published_ratios() -> None:
+    assert faults("published", [{"source": "S1", "case": "raw-drop", "ratio": 0.5}]) == []
+    assert faults("published", [{"case": "raw-drop"}])
+    assert faults("published", {"source": "S1"})
+    assert faults("published", [{"source": "S1", "sweep": "rules"}])
 
 
 @pytest.mark.parametrize(("name", "data", "fits"), OTHERS, ids=lambda value: str(value)[:40])
