@@ -10,7 +10,7 @@ PYTEST = .venv/bin/pytest
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup test-setup boxes lab labs bundle wheel guides test test-all test-offline test-browser test-live coverage \
-	nested-host arm64-host bench image lint readme figures ranges clean
+	nested-host arm64-host bench image lint readme figures ranges release clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
@@ -19,6 +19,7 @@ help:
 	@echo 'make bundle LAB=$(LAB)   an archive for students, without solutions: bundles/'
 	@echo 'make wheel                  what `uv tool install` and `pipx install` take, for `fwlab init`: dist/'
 	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
+	@echo 'make release                all that a release publishes: release/, of a clean tree (CONTRIBUTING.md)'
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make boxes EXPORT=folder    also copy them there; IMPORT=folder: take them from there and build nothing'
 	@echo 'make image                  a container image with all of this (guides/hosts.md); IMPORT=folder: with these boxes'
@@ -38,6 +39,9 @@ setup:
 # What only tests, linters and benchmarks need.
 test-setup: setup
 	@provision/host/install packages-test.txt
+	@! command -v go > /dev/null || [ -x .venv/bin/actionlint ] \
+		|| GOBIN='$(CURDIR)/.venv/bin' go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 \
+		|| echo 'without actionlint, workflows are not checked' >&2
 
 boxes: setup
 	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')
@@ -130,6 +134,10 @@ guides: setup
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
 	@echo 'open site/index.html'
 
+# Of this commit, whose tag is the version. URL=…: where its boxes will be, for Vagrant. IMAGE=…: also this image.
+release: setup
+	$(TOOLS) release release $(if $(URL),--url '$(URL)') $(if $(filter command line,$(origin IMAGE)),--image '$(IMAGE)')
+
 readme: setup
 	$(TOOLS) pages
 
@@ -143,4 +151,4 @@ ranges: setup
 
 # Reports stay: they have what was measured and marked.
 clean:
-	rm -rf site bundles build dist .pytest_cache .ruff_cache .mypy_cache .coverage engine/build
+	rm -rf site bundles build dist release .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

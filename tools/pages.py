@@ -8,9 +8,12 @@ from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.cli.schemas import schema_of_rows, write_schemas
 from fwlab.model.errors import BadInput
+from tools.man_page import write_man_page
 from tools.numbers import with_numbers
 from tools.pictures import pictures_of
+from tools.published_ratios import Comparison
 from tools.results_index import write_index
 
 GLOBS = (
@@ -20,10 +23,16 @@ GLOBS = (
 
 
 def pages_command() -> None:
-    """Renew the generated parts of all pages: tables, numbers and pictures; and results/index.yml."""
+    """Renew all that is generated: parts of pages, pictures, results/index.yml, the manual page and schemas/."""
     project = find_project()
-    for page in [*refresh(project), *write_index(project)]:
+    rest = [*write_index(project), *write_man_page(project), *write_every_schema(project)]
+    for page in [*refresh(project), *rest]:
         typer.echo(f"written: {display_path(project, page)}")
+
+
+def write_every_schema(project: Project) -> list[Path]:
+    """Those of `fwlab author schemas`, and that of the file that only the pages read. Returns what was stale."""
+    return write_schemas(project.root / "schemas", {"published": schema_of_rows(Comparison)})
 
 
 def all_pages(project: Project) -> list[Path]:

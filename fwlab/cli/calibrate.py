@@ -2,7 +2,6 @@
 """`fwlab calibrate`: what this host's generator and its bare DUT can do on the real testbed."""
 
 import re
-import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from fwlab.checkout.atomic_write import check_writable
 from fwlab.checkout.project import display_path, find_project
 from fwlab.cli.options import EngineName, Json, Keep, MachinesOf, Trials, Verbose
+from fwlab.cli.output import print_json
 from fwlab.generator.selection import AUTO
 from fwlab.judge.verdicts import NEAR_CEILING
 from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
@@ -54,7 +54,7 @@ def calibrate(
     found = host_class_of(name, session.run, session.run.cases[0])
     path = write_host_class(context.project, found)
     if as_json:
-        sys.stdout.write(found.model_dump_json(indent=1) + "\n")
+        print_json(found.model_dump(mode="json"))
     else:
         _show(found, Console(), display_path(context.project, path))
     raise typer.Exit(EXIT_PASS if _fast_enough(found) else EXIT_UNMEASURED)

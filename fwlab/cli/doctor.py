@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.cli.options import Json
 from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.environment import cache_directory, libvirt_uri
@@ -41,7 +42,7 @@ BUILDING = (PACKER, "mmdebstrap")
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, even if the answer is remembered.")] = False,
     draft_host_file: Annotated[
         bool, typer.Option("--draft-host-file", help="Write a first host.yml, from the NICs of this host.")

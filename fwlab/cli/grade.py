@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fwlab.checkout.project import find_project
-from fwlab.cli.options import LabName
-from fwlab.cli.output import plain
+from fwlab.cli.options import Json, LabName
+from fwlab.cli.output import plain, print_json
 from fwlab.grading.options import GradingOptions, option_name
 from fwlab.grading.record import WorkMark
 from fwlab.measure.labs import load_lab
@@ -24,8 +24,8 @@ from fwlab.model.verdict import Outcome
 out, err = Console(), Console(stderr=True)
 
 
-def with_grading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of GradingOptions but `labs`, for typer."""
+def with_grading_options(command: Callable[[GradingOptions, bool], None]) -> Callable[..., None]:
+    """The command with an option for each field of GradingOptions but `labs`, and --json, for typer."""
     parameters = [inspect.Parameter("lab", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=LabName)]
     for one in fields(GradingOptions)[1:]:
         metadata = one.metadata
@@ -42,8 +42,10 @@ def with_grading_options(command: Callable[..., None]) -> Callable[..., None]:
             )
         )
 
-    def called(lab: str, **given: Any) -> None:
-        command(GradingOptions(labs=[lab], **given))
+    parameters.append(inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json))
+
+    def called(lab: str, *, as_json: bool, **given: Any) -> None:
+        command(GradingOptions(labs=[lab], **given), as_json)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__doc__ = command.__doc__
@@ -51,7 +53,7 @@ def with_grading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @with_grading_options
-def grade_command(options: GradingOptions) -> None:
+def grade_command(options: GradingOptions, as_json: bool) -> None:
     """Grade a class, or the lab's own rulesets. Exits with 1 if something failed, 3 if something is inconclusive."""
     from fwlab.grading.engine import Engine
     from fwlab.grading.grading_plan import plan_grading
@@ -99,9 +101,12 @@ def grade_command(options: GradingOptions) -> None:
                 outcomes[key] = work_result(work, engine.mark(lab, work))
         finally:  # after Ctrl-C, too
             engine.close()
-            plain(out, engine.marks(lab))
-            for line in engine.closing(lab):
-                plain(out, line)
+            if as_json:
+                print_json(engine.document(lab))
+            else:
+                plain(out, engine.marks(lab))
+                for line in engine.closing(lab):
+                    plain(out, line)
     ends = {outcome for outcome, _ in outcomes.values()}
     if Outcome.FAIL in ends:
         raise typer.Exit(EXIT_FAIL)

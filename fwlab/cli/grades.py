@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an instructor does besides grading: `fwlab grades`, `fwlab verify` and `fwlab author`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,17 @@ from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
-from fwlab.cli.options import LabName
-from fwlab.cli.output import plain
+from fwlab.cli.options import Json, LabName
+from fwlab.cli.output import instead_of_text, plain
+from fwlab.grading.autograders import write_classroom50, write_gradescope
 from fwlab.grading.class_files import explanations, for_moodle, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, grade_class, read_course, reject_unknown
 from fwlab.grading.platforms import canvas_gradebook
 from fwlab.grading.record import read_record
 from fwlab.grading.student_bundle import write_bundle
-from fwlab.grading.verify import verify
+from fwlab.grading.student_repository import write_repository
+from fwlab.grading.verify import Verified, verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput
@@ -120,9 +123,14 @@ def tasks_command(
     plain(out, f"{len(names)} tasks in {output}")
 
 
-def verify_command(results: Results) -> None:
+def verify_command(results: Results, as_json: Json = False) -> None:
     """Judge stored results again, without a machine, and say which files and limits have changed since."""
     found = verify(find_project(), results)
+    with instead_of_text(lambda: asdict(found), as_json=as_json):
+        _show_verified(found)
+
+
+def _show_verified(found: Verified) -> None:
     for line in [*found.changes, *found.faults]:
         plain(out, line)
     for mark in found.marks:
@@ -167,12 +175,61 @@ def bundle_command(
         list[str] | None, typer.Argument(metavar="[LAB]...", help="Labs of one bundle (default: all).")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder to write to (default: bundles/).")] = None,
+    repository: Annotated[
+        Path | None,
+        typer.Option("--repo", metavar="DIR", help="Write a template of students' repositories for one lab instead."),
+    ] = None,
+    image: Annotated[
+        str, typer.Option("--image", metavar="NAME", help="With --repo: the image, where students can get it.")
+    ] = "fwlab",
+    tasks: Annotated[
+        Path | None,
+        typer.Option("--tasks", metavar="FILE", help="With --repo: the numbers drawn for each repository."),
+    ] = None,
 ) -> None:
     """Pack what a student needs into one .tar.gz: no references, mistakes, variants, results or instructor's texts."""
     project = find_project()
     chosen = [lab_named(project, name) for name in labs or lab_ids(project)]
+    if repository is not None:
+        if len(chosen) != 1:
+            raise BadInput("--repo is for one lab", f"fwlab author bundle {chosen[0]} --repo {repository}")
+        write_repository(project, chosen[0], repository, image, tasks)
+        plain(out, f"written: {repository}; it grades in the image {image}")
+        return
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
     typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+@author_app.command("gradescope")
+def gradescope_command(
+    lab: LabName,
+    boxes: Annotated[str, typer.Option("--boxes", metavar="URL", help="A .tar of what `make boxes EXPORT=` wrote.")],
+    sha256: Annotated[str, typer.Option("--sha256", metavar="SUM", help="The SHA-256 of that archive.")],
+    course: CourseFile = None,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The .zip to write.")] = Path(
+        "autograder.zip"
+    ),
+) -> None:
+    """Pack an autograder for Gradescope: setup.sh, run_autograder, and what a bundle has."""
+    project = find_project()
+    if course is not None:
+        _course(project, course, lab)
+    write_gradescope(project, lab_named(project, lab), output, boxes, sha256, course)
+    plain(out, f"written: {output}")
+
+
+@author_app.command("classroom50")
+def classroom50_command(
+    lab: LabName,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="CLASSROOM/autograders/ASSIGNMENT.")],
+    image: Annotated[
+        str, typer.Option("--image", metavar="NAME", help="The image, where runners can get it.")
+    ] = "fwlab",
+) -> None:
+    """Write an autograder for Classroom 50 into its folder of your classroom50 repository."""
+    project = find_project()
+    write_classroom50(project, lab_named(project, lab), folder, image)
+    plain(out, f"written: {folder / 'autograder.py'} and {folder / 'grade'}")
 
 
 @author_app.command("answers")

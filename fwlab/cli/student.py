@@ -18,7 +18,7 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli import completion
 from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number
-from fwlab.cli.output import plain, print_json
+from fwlab.cli.output import instead_of_text, plain, print_json
 from fwlab.measure.context import RunContext, run_context
 from fwlab.measure.individual_tasks import (
     FORMAT,
@@ -51,7 +51,7 @@ from fwlab.student.progress import (
     reason_in,
     update,
 )
-from fwlab.student.status import sources_of, status_document
+from fwlab.student.status import answer_documents, prediction_documents, sources_of, status_document
 from fwlab.student.workbook import WITHIN, Asked, Question, agrees, derived, predictions_of, slip, workbook_of
 
 out = Console()
@@ -160,6 +160,7 @@ def answer_command(
         str | None,
         typer.Option("--why", metavar="TEXT", help="Your reason, in two sentences; your instructor reads it."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Answer a question of the lab's workbook with a number from your own measurements, and say why it is so.
 
@@ -167,6 +168,11 @@ def answer_command(
     """
     project = find_project()
     found = load_lab(project, lab)
+    with instead_of_text(lambda: answer_documents(project, found, question), as_json=as_json):
+        _answer(project, found, question, value, why)
+
+
+def _answer(project: Project, found: Lab, question: str | None, value: float | None, why: str | None) -> None:
     exercise = found.whole.exercise(exercise_id(found, question)) if question is not None else None
     if exercise is not None:
         _explain(found, exercise, value, why)
@@ -284,6 +290,7 @@ def predict_command(
             metavar="[NUMBER]", parser=number, help="The number that you expect, in the question's unit: 250000, 250k."
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Print a question of the lab's page, or an exercise's, or record the number that you expect before measuring.
 
@@ -291,6 +298,11 @@ def predict_command(
     """
     project = find_project()
     found = load_lab(project, lab)
+    with instead_of_text(lambda: prediction_documents(project, found, question), as_json=as_json):
+        _predict(project, found, question, value)
+
+
+def _predict(project: Project, found: Lab, question: str | None, value: float | None) -> None:
     asked = predictions_of(project, found)
     if question is None:
         _list_predictions(found, asked)
@@ -386,12 +398,16 @@ def hint_command(
     lab: LabName,
     exercise: OneExercise,
     everything: Annotated[bool, typer.Option("--all", help="Show all hints at once.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show one more hint for an exercise, each stronger than the last. They are counted in `fwlab status`."""
     project = find_project()
     found = load_lab(project, lab)
     chosen = chosen_exercises(found.whole, exercise)[0].id
     shown = next_hints(project, found, chosen, everything=everything)
+    if as_json:
+        print_json({"lab": found.id, "exercise": chosen, "hints": shown.hints, "of": shown.of})
+        return
     if shown.all_known:
         plain(out, f"These were all hints for {chosen}:")
     for place, hint in shown.hints.items():
@@ -428,13 +444,17 @@ def _start_over(context: RunContext, exercise: Exercise) -> None:
         plain(out, f"  what was there is kept in {display_path(context.project, kept)}")
 
 
-def solution_command(lab: LabName, exercise: OneExercise) -> None:
+def solution_command(lab: LabName, exercise: OneExercise, as_json: Json = False) -> None:
     """Print the lab's own solution and why it passes: once you have passed, or tried often enough."""
     context = run_context(find_project(), lab, "virtual")
     chosen = chosen_exercises(context.lab, exercise)[0]
     hinted = chosen.id in hints_of(context.project, context.lab)
     found = solution(context.lab, chosen, read_progress(context.lab), context.topology, hinted=hinted)
     update(context.lab, lambda progress: progress.with_exercise(chosen.id, solution=True))
+    if as_json:
+        checks = [{"check": check, "why": why, "pass": passed} for check, why, passed in found.reasons]
+        print_json({"lab": context.lab.id, "exercise": chosen.id, "files": found.files, "checks": checks})
+        return
     for name, text in found.files.items():
         plain(out, f"{_source(context, found.folder, name)}:")
         plain(out, "\n".join(f"    {line}" for line in shortened(text).splitlines()) or "    (empty)")
@@ -472,6 +492,7 @@ def task_command(
     file: Annotated[Path, typer.Option("--file", metavar="FILE", help="The task file that you were given.")] = Path(
         "tasks.yml"
     ),
+    as_json: Json = False,
 ) -> None:
     """Print what your own task has in place of the page's values, and use it from now on.
 
@@ -490,7 +511,12 @@ def task_command(
     if not path.exists():
         raise BadInput(f"{lab}: no task of your own is in use", f"fwlab task {lab} {exercise} --student NAME")
     own = read_own_task(project, path)
-    for where, page, mine in values(found, individual_lab(project, found, own.numbers), chosen.id):
+    drawn = values(found, individual_lab(project, found, own.numbers), chosen.id)
+    if as_json:
+        rows = [{"place": where, "page": page, "own": mine} for where, page, mine in drawn]
+        print_json({"lab": lab, "exercise": chosen.id, "student": own.student, "values": rows})
+        return
+    for where, page, mine in drawn:
         plain(out, f"{where}: {mine} (on the page: {page})")
     plain(out, f"{chosen.id}: the task of {printable(own.student)}; everything else is as on the page")
     if (found.folder / "work" / chosen.id).exists():

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table as Columns
 
 from fwlab.checkout.project import find_project, load_topology
-from fwlab.cli.options import Seed
+from fwlab.cli.options import Json, Seed
+from fwlab.cli.output import print_json
 from fwlab.generator.frame_table import write_pcap
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf import astf_profile
@@ -33,7 +34,6 @@ FIRST_FRAMES = 5
 _HINT = 'expected {"streams": [...], "packet_limit": N}, or just the list of streams'
 
 Limit = Annotated[int | None, typer.Option(help="Number of frames.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Pcap = Annotated[Path | None, typer.Option("--pcap", help="Write the frames to this file, for Wireshark.")]
 
 
@@ -69,7 +69,7 @@ def expand_command(
         "pcap": str(pcap) if pcap is not None else None,
     }
     if as_json:
-        typer.echo(json.dumps(summary, indent=2))
+        print_json(summary)
         return
     console = Console(highlight=False)
     heading = f"{file}: {len(frames)} frames in {summary['seconds']:.6f} s, {summary['bytes']} bytes"
@@ -119,7 +119,7 @@ def show_command(
             _write_loops(pcap, store.table(name), limit)
         facts.append(_facts(name, entry, store, declared))
     if as_json:
-        typer.echo(json.dumps({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None}, indent=2))
+        print_json({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None})
         return
     console = Console()
     for fact in facts:

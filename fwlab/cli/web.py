@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab web`: the labs in the browser."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,8 @@ from rich.console import Console
 from fwlab.checkout.project import Project, find_project
 from fwlab.cli.output import plain
 from fwlab.grading.course import Course, read_course
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.printable import printable
 
 out = Console()
 PORT = 8080
@@ -37,6 +39,9 @@ def web_command(
     course: Annotated[
         Path | None, typer.Option(metavar="FILE", help="course.yml, for the grades of the class.")
     ] = None,
+    origin: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where a forwarder, such as a codespace's, shows the page.")
+    ] = None,
 ) -> None:
     """Show the labs in the browser: pages, exercises, checks, measurements, machines. Ctrl-C ends it."""
     project = find_project()
@@ -45,9 +50,11 @@ def web_command(
     from fwlab.web.instructor import Classroom
     from fwlab.web.server import serve  # a second, which no other command takes
 
+    if origin is not None and not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d+)?", origin):
+        raise BadInput(f"{printable(origin)} is no origin", "give scheme and host, such as https://name.example.org")
     classroom = Classroom(class_folder, read_course(project, course) if course else Course()) if class_folder else None
     offered = address in LOOPBACK if shell is None else shell
-    serve(project, address, port, _say, shell=offered, classroom=classroom)
+    serve(project, address, port, _say, shell=offered, classroom=classroom, origin=origin)
 
 
 def _say(address: str) -> None:

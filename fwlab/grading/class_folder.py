@@ -8,6 +8,7 @@ Moodle       NAME_NUMBER_assignsubmission_file, of a folder or at the beginning 
 Canvas       NAME_NUMBER_NUMBER_FILE, or NAME_LATE_NUMBER_NUMBER_FILE: files alone
 Brightspace  NUMBER-NUMBER - NAME - DATE, a folder; or such a file, with ` - FILE` behind it
 Gradescope   submission_metadata.yml has the names of its folders, and when they were handed in
+clones       a folder with .git, as `git clone` and `gh classroom clone student-repos` name it; of it, work/ is read
 otherwise    the name of a folder or of an archive
 """
 
@@ -376,7 +377,7 @@ def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> I
     try:
         packed = [path for path in student.paths if path.is_file() and is_archive(path.name)]
         if not packed:
-            own = student.paths[0]
+            own = _work_of(student.paths[0])
             home = _home(own, exercises)
             packed = [] if home else [p for p in sorted(own.iterdir()) if is_archive(p.name) and p.name[0] != "."]
             if not packed:
@@ -390,6 +391,12 @@ def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> I
         raise Unreadable(f"{error.strerror or type(error).__name__}", "hand it in again") from error
     finally:
         shutil.rmtree(inside, ignore_errors=True)
+
+
+def _work_of(folder: Path) -> Path:
+    """Of a clone of a student's repository (student_repository.py) its work/; else the folder. `git` is not run."""
+    work = folder / "work"
+    return work if (folder / ".git").exists() and work.is_dir() and not work.is_symlink() else folder
 
 
 def _home(folder: Path, exercises: Sequence[str]) -> Path | None:

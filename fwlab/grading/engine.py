@@ -546,6 +546,26 @@ class Engine:
         """The marks as CSV, one row per work, graded or not."""
         return marks_csv(self.labs[lab].record.grading())
 
+    def document(self, lab: str) -> dict[str, Any]:
+        """The same with each check, for a program."""
+        works = self.labs[lab].record.grading().works
+        return {
+            "lab": lab,
+            "seed": self.plan.contexts[lab].seed,
+            "written": str(self.marks_file(lab)),
+            "left": self.left(lab),
+            "works": [
+                {
+                    "student": work.student,
+                    "exercise": work.exercise,
+                    "outcome": work.outcome,
+                    "reason": work.reason,
+                    "checks": [check.model_dump(mode="json") for check in work.checks],
+                }
+                for work in works
+            ],
+        }
+
     def closing(self, lab: str) -> list[str]:
         """What to say behind the marks: where they are, and what comes next."""
         lines, seed = [f"written: {self.marks_file(lab)}"], self.plan.contexts[lab].seed

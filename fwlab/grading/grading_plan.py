@@ -13,6 +13,7 @@ from fwlab.grading.submissions import Submissions
 from fwlab.grading.works import OUTCOMES, Work, handed_in, own_work
 from fwlab.measure.context import RunContext
 from fwlab.measure.host_room import reject_too_many
+from fwlab.measure.individual_tasks import Tasks, read_tasks
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import base_cases, chosen_cases, reject_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
@@ -67,6 +68,8 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         raise BadInput("--submissions needs one --lab", "name the lab whose exercises were handed in")
     if options.course is not None and options.submissions is None:
         raise BadInput("--course needs --submissions", "name the folder of the class")
+    if options.tasks is not None and options.submissions is None:
+        raise BadInput("--tasks needs --submissions", "name the folder of the class")
     if options.results is not None and not only:
         raise BadInput("--results needs one --lab", "name the lab that is graded")
     if options.tests and not only:
@@ -83,8 +86,11 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         reject_unknown(course, context.lab, str(options.course))
     if options.workers > 1 and not options.force_workers:
         reject_too_many(project, options.workers)
+    tasks = None if options.tasks is None else read_tasks(options.tasks)
+    if tasks is not None and course.secret is not None:
+        raise BadInput(f"{options.course} has a secret, which draws the tasks", "leave out --tasks, or the secret")
     submissions = Submissions() if options.submissions is not None else None
-    works = {name: _works(context, options, submissions, course) for name, context in contexts.items()}
+    works = {name: _works(context, options, submissions, course, tasks) for name, context in contexts.items()}
     for name, context in contexts.items():
         exercises = [work.exercise for work in works[name]]
         cases = [*chosen_cases(context.lab, [], quick=True), *base_cases(context.lab, exercises)]
@@ -136,10 +142,16 @@ def _elsewhere(context: RunContext) -> str | None:
     return f"{names}: {measured_elsewhere(lab, 'the exercise', system)}"
 
 
-def _works(context: RunContext, options: GradingOptions, submissions: Submissions | None, course: Course) -> list[Work]:
+def _works(
+    context: RunContext,
+    options: GradingOptions,
+    submissions: Submissions | None,
+    course: Course,
+    tasks: Tasks | None,
+) -> list[Work]:
     """The lab's own rulesets, by default only without a class, then the class's."""
     default = list(OUTCOMES) if submissions is None else []
     works = own_work(context, default if options.parts is None else options.parts)
     if submissions is not None and options.submissions is not None:
-        works += handed_in(context, options.submissions, submissions, course, further=options.further)
+        works += handed_in(context, options.submissions, submissions, course, tasks, further=options.further)
     return works

@@ -28,6 +28,9 @@ class GradingOptions:
         None, "a class: a folder, .zip or .tar.gz per student, or what a learning platform exports", metavar="DIR"
     )
     course: Path | None = _option(None, "course.yml: weights, deadlines, partial marks", metavar="FILE")
+    tasks: Path | None = _option(
+        None, "tasks.yml: the numbers of each student's task, where course.yml has no secret", metavar="FILE"
+    )
     results: Path | None = _option(None, "write here (default: reports/LAB/grading)", metavar="DIR")
     resume: bool = _option(False, "do not measure again what was decided before")
     parts: list[str] | None = _option(

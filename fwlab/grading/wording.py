@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from fwlab.grading.record import CheckMark, WorkMark
 from fwlab.metrics.registry import METRICS
 from fwlab.model.printable import printable
+from fwlab.model.verdict import Outcome
 
 NOT_YET = "not graded yet"
 #: Length limit of a reason, which may quote a student's file.
@@ -30,9 +31,11 @@ def harmless(text: str) -> str:
 
 
 def explained(work: WorkMark) -> list[str]:
-    """A work in words, a line for each check."""
+    """A work in words, a line for each check; one line if nothing was loaded."""
     if not work.checks:
         return [work.missing or NOT_YET]
+    if work.outcome is Outcome.FAIL and work.refused is not None:
+        return [work.refused, *work.remarks]
     return [*(f"{check.check}: {check.outcome}: {check.text}" for check in work.checks), *work.remarks]
 
 

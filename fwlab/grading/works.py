@@ -12,7 +12,7 @@ from fwlab.grading.grader import Given
 from fwlab.grading.lab_rulesets import FOLDERS, RIGHT, WRONG, Made, load_variants, non_solutions, said, variant_folder
 from fwlab.grading.submissions import HandedIn, Submissions, read
 from fwlab.measure.context import RunContext
-from fwlab.measure.individual_tasks import draw, individual_lab, of_students
+from fwlab.measure.individual_tasks import Tasks, draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -131,6 +131,7 @@ def handed_in(
     folder: Path,
     submissions: Submissions,
     course: Course | None = None,
+    tasks: Tasks | None = None,
     *,
     further: bool = False,
 ) -> list[Work]:
@@ -145,7 +146,7 @@ def handed_in(
     asked = {one.id for one in (*predictions_of(context.project, lab), *workbook_of(context.project, lab))}
     with class_at(folder, submissions.scratch) as there:
         for student in students_in(there, folder, submissions.odd.append):
-            own = _own(context, course or Course(), student.id, submissions)
+            own = _own(context, course or Course(), tasks, student.id, submissions)
             submissions.students[student.id] = student
             home = folder / student.id
             for exercise, one in read(own or context, student, submissions, further=further, asked=asked):
@@ -153,11 +154,21 @@ def handed_in(
     return works
 
 
-def _own(context: RunContext, course: Course, student: str, submissions: Submissions) -> RunContext | None:
-    """The lab as this student has it; None if the course has no secret, or the lab nothing to draw."""
-    if course.secret is None or not of_students(context.lab):
+def _own(
+    context: RunContext, course: Course, tasks: Tasks | None, student: str, submissions: Submissions
+) -> RunContext | None:
+    """The lab as this student has it; None if nothing is drawn for this student."""
+    if not of_students(context.lab):
         return None
-    numbers = draw(course.secret, context.lab.whole, course.students.get(student, student))
+    name = course.students.get(student, student)
+    if course.secret is not None:
+        numbers = draw(course.secret, context.lab.whole, name)
+    elif tasks is not None and name in (drawn := tasks.tasks.get(context.lab.id, {})):
+        numbers = drawn[name]
+    else:
+        if tasks is not None:
+            submissions.odd.append(f"{student}: tasks.yml has no numbers for this name, so the page's are used")
+        return None
     submissions.individual[student] = numbers
     return replace(context, lab=individual_lab(context.project, context.lab, numbers))
 

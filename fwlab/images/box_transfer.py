@@ -43,12 +43,15 @@ def require_new(folder: Path) -> None:
         raise SourceError(f"{folder} exists and is not empty", "name a new folder")
 
 
-def export_boxes(cache: Path, boxes: Boxes, folder: Path, say: Callable[[str], None]) -> None:
-    """Copy these boxes, and what belongs to them, into a new folder. Raises BuildError."""
+def export_boxes(cache: Path, boxes: Boxes, folder: Path, say: Callable[[str], None], *, states: bool = True) -> None:
+    """Copy these boxes, and what belongs to them, into a new folder. Raises BuildError.
+
+    states  with the saved states of machines, and the keys that let this host into them
+    """
     require_new(folder)
     names = [name for box in boxes.values() for name in _of_box(Path(box["path"]).relative_to(cache))]
     names += [f"{path.relative_to(cache)}" for path in sorted(cache.glob("bases/dut-linux-*/vmlinuz"))]
-    names += _states(cache)
+    names += _states(cache) if states else []
     with write_errors_as(folder, BuildError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         size = sum((cache / name).stat().st_size for name in names) + (64 << 20)

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.metric import MAIN_METRIC, MetricName, known_metrics, missing_fields
@@ -82,7 +90,7 @@ class _Measurement(Strict):
     metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
     load: Literal["whole", "each"] = "whole"
-    trials: int | dict[str, float] | None = None
+    trials: int | Annotated[dict[str, float], WithJsonSchema(Trials.model_json_schema())] | None = None
     victim_class: Identifier | None = None
     state_packets: int | None = Field(default=None, ge=1)
     sampled: bool = False
@@ -115,25 +123,44 @@ class Case(_Measurement):
     total_load: float | None = Field(default=None, gt=0)
 
 
+class _Steps(Strict):
+    """Values by their distance."""
+
+    first: int = Field(alias="from", ge=0)
+    last: int = Field(alias="to")
+    step: int = Field(ge=1)
+
+
+class _Factors(Strict):
+    """Values by their ratio."""
+
+    first: int = Field(alias="from", ge=1)
+    last: int = Field(alias="to")
+    factor: int = Field(ge=2)
+
+
+_Series: TypeAdapter[_Steps | _Factors] = TypeAdapter(_Steps | _Factors)
+
+
 def _written_out(given: Any) -> Any:
     """{from, to, step} or {from, to, factor} as the list of values."""
     if not isinstance(given, dict):
         return given
-    form = "write {from, to, step} or {from, to, factor}, in whole numbers above 0 (from: at least 0)"
-    numbers = list(given.values())
-    if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
-        raise ValueError(form)
-    if given.keys() not in ({"from", "to", "step"}, {"from", "to", "factor"}) or given["from"] < 0:
-        raise ValueError(form)
-    value, last, values = given["from"], given["to"], [given["from"]]
-    if ("step" in given and given["step"] < 1) or ("factor" in given and (given["factor"] < 2 or value < 1)):
-        raise ValueError(form)
-    while value < last and len(values) <= _MAX_VALUES:
-        value = value + given["step"] if "step" in given else value * given["factor"]
+    try:
+        series = _Series.validate_python(given, strict=True, by_name=False)
+    except ValidationError:
+        form = "write {from, to, step} or {from, to, factor}, in whole numbers above 0 (from: at least 0)"
+        raise ValueError(form) from None
+    value, values = series.first, [series.first]
+    while value < series.last and len(values) <= _MAX_VALUES:
+        value = value + series.step if isinstance(series, _Steps) else value * series.factor
         values.append(value)
-    if value != last:
-        raise ValueError(f"the values from {given['from']} on do not end at {last} (within {_MAX_VALUES} values)")
+    if value != series.last:
+        raise ValueError(f"the values from {series.first} on do not end at {series.last} (within {_MAX_VALUES} values)")
     return values
+
+
+_SOME = Field(min_length=1)
 
 
 class Sweep(_Measurement):
@@ -151,7 +178,11 @@ class Sweep(_Measurement):
     """
 
     parameter: str
-    values: Annotated[list[Value], BeforeValidator(_written_out), Field(min_length=1)]
+    values: Annotated[
+        list[Value],
+        BeforeValidator(_written_out, json_schema_input_type=Annotated[list[Value], _SOME] | _Steps | _Factors),
+        _SOME,
+    ]
     varies: Literal["ruleset", "traffic", "load"] = "ruleset"
     class_load: float = Field(default=0.1, gt=0)
     attack_load: float | None = Field(default=None, ge=0)

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from fwlab.model.declared import one_of
 from fwlab.model.expectation import Range, Rationale
 from fwlab.model.metric import MetricName, Metrics
 
@@ -84,7 +85,7 @@ class Check(Rationale):
     `source` come from the lab's `defaults`.
     """
 
-    kind: str = DEFAULT_KIND
+    kind: Annotated[str, Field(json_schema_extra=one_of("check_kinds"))] = DEFAULT_KIND
     metric: MetricName
     between: Range
     traffic_class: str | None = Field(default=None, alias="class")

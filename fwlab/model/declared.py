@@ -2,9 +2,10 @@
 """Types that other models share."""
 
 import re
-from typing import Annotated
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 _SERIES = r"(?:[A-Za-z]+ )?\d+\.\d+"
 #: "6.1" of Linux, "FreeBSD 15.1" of another system.
@@ -18,7 +19,52 @@ def series_of(release: str) -> str | None:
 
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-Value = int | float | str
+#: A word of a template or an argument of a profile. What YAML calls true is 1.
+Value = Annotated[int | float | str, WithJsonSchema({"type": ["number", "string", "boolean"]})]
+
+
+#: Changes the JSON Schema of a model: `json_schema_extra` of its configuration.
+SchemaChange = Callable[[dict[str, Any]], None]
+
+
+def or_else(short: dict[str, Any]) -> SchemaChange:
+    """The schema of a model whose validator also takes a short form, which `short` describes."""
+
+    def change(schema: dict[str, Any]) -> None:
+        long = dict(schema)
+        schema.clear()
+        schema["anyOf"] = [short, long]
+
+    return change
+
+
+def exactly_one(*names: str) -> SchemaChange:
+    """The schema of a model whose validator wants just one of these fields."""
+    return lambda schema: schema.update(oneOf=[{"required": [name]} for name in names])
+
+
+#: In a schema, instead of the names that a registry has: its own name.
+REGISTERED = "registered"
+
+
+def one_of(registry: str) -> SchemaChange:
+    """The schema of a name that must be in this registry, whose names `with_names` puts in."""
+    return lambda schema: schema.update({REGISTERED: registry})
+
+
+def with_names(schema: Any, names: Mapping[str, Collection[str]]) -> Any:
+    """The schema with the names of each registry in place of the registry's own."""
+    if isinstance(schema, list):
+        return [with_names(one, names) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: with_names(value, names) for key, value in schema.items() if key != REGISTERED}
+    return {**made, "enum": sorted(names[schema[REGISTERED]])} if REGISTERED in schema else made
+
+
+def together(*names: str) -> SchemaChange:
+    """The schema of a model whose validator wants all of these fields or none."""
+    return lambda schema: schema.update(dependentRequired={name: [n for n in names if n != name] for name in names})
 
 
 class Frozen(BaseModel):

@@ -5,11 +5,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from fwlab.model.declared import Strict, Value
+from fwlab.model.declared import Strict, Value, exactly_one, together
 
 
 def _text_only(value: object) -> object:
@@ -38,6 +47,9 @@ class AddressList(Strict):
         return range(first, first + self.step * self.count, self.step)
 
 
+_Hex = Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]
+
+
 class Payload(Strict):
     """Bytes of a UDP payload.
 
@@ -50,10 +62,10 @@ class Payload(Strict):
 
     MAX_AT: ClassVar[int] = 247
     at: int | None = Field(default=None, ge=0, le=MAX_AT)
-    hex: list[Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]] = []
+    hex: list[_Hex] = []
     size: int | None = Field(default=None, ge=1, le=16)
 
-    @field_validator("hex", mode="before")
+    @field_validator("hex", mode="before", json_schema_input_type=_Hex | list[_Hex])
     @classmethod
     def _listed(cls, value: object) -> object:
         if isinstance(value, int):
@@ -67,6 +79,27 @@ class Payload(Strict):
             raise ValueError("the payload of a class by stream has either at and size, or hex alone")
         if not by_stream and (self.at is None or not self.hex or self.size is not None):
             raise ValueError("payload needs at and hex, and no size")
+
+
+_PORTS = "([0-9]{1,5})(?:-([0-9]{1,5}))?"
+_PORTS_SCHEMA = {
+    "anyOf": [{"type": "integer", "minimum": 0, "maximum": 65535}, {"type": "string", "pattern": f"^{_PORTS}$"}]
+}
+#: One port, or a range of them.
+Ports = Annotated[int | str, WithJsonSchema(_PORTS_SCHEMA)]
+#: Of a class by stream.
+_OF_A_STREAM = frozenset({"stream", "address", "payload", "at"})
+
+
+def _classes_in_schema(schema: dict[str, Any]) -> None:
+    """Fields that exclude others, as the validators below have it."""
+    pairs = [("src", "sources"), ("dst", "destinations"), ("dport", "dports")]
+    others = [name for name in schema["properties"] if name not in _OF_A_STREAM]
+    schema["allOf"] = [
+        *({"not": {"required": list(pair)}} for pair in pairs),
+        {"not": {"required": ["stream"], "anyOf": [{"required": [name]} for name in others]}},
+    ]
+    schema["dependentRequired"] = {"dports": ["sources"], "address": ["stream"]}
 
 
 class TrafficClass(Strict):
@@ -92,6 +125,7 @@ class TrafficClass(Strict):
     also differ in protocol, length or port, a ruleset can tell them apart by that instead.
     """
 
+    model_config = ConfigDict(json_schema_extra=_classes_in_schema)
     stream: str | None = Field(default=None, min_length=1)
     src: str | None = None
     dst: str | None = None
@@ -99,8 +133,8 @@ class TrafficClass(Strict):
     destinations: AddressList | None = None
     dports: list[Annotated[int, Field(ge=0, le=65535)]] = []
     proto: Literal["udp", "tcp", "icmp"] | None = None
-    sport: int | str | None = None
-    dport: int | str | None = None
+    sport: Ports | None = None
+    dport: Ports | None = None
     payload: Payload | None = None
     address: Literal["source", "destination"] | None = None
     at: Literal["sink", "generator"] = "sink"
@@ -116,7 +150,7 @@ class TrafficClass(Strict):
     @classmethod
     def _ports(cls, value: int | str | None) -> int | str | None:
         if value is not None:
-            found = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", str(value))
+            found = re.fullmatch(_PORTS, str(value))
             if not (found and int(found[1]) <= int(found[2] or found[1]) <= 65535):
                 raise ValueError(f"{value} is neither a port nor a range LOWEST-HIGHEST")
         return value
@@ -143,7 +177,7 @@ class TrafficClass(Strict):
 
     @model_validator(mode="after")
     def _stream_alone(self) -> TrafficClass:
-        if self.stream is not None and self.model_fields_set - {"stream", "address", "payload", "at"}:
+        if self.stream is not None and self.model_fields_set - _OF_A_STREAM:
             raise ValueError("a class by stream can have no other field, except address, payload and at")
         if self.address is not None and (self.stream is None or self.payload is not None):
             raise ValueError("address needs stream, and no payload: it is that of a stream's packets")
@@ -165,6 +199,7 @@ class Connections(Strict):
                          would only disturb
     """
 
+    model_config = ConfigDict(json_schema_extra=together("background", "background_pps"))
     clients: str = "198.18.32.0/24"
     servers: str = "198.19.32.0/28"
     port: int = Field(default=80, ge=1, le=65535)
@@ -232,6 +267,7 @@ class Traffic(Strict):
     connections  TCP connections
     """
 
+    model_config = ConfigDict(json_schema_extra=exactly_one("profile", "connections"))
     profile: str | None = None
     tunables: dict[str, Value] = {}
     in_order: bool = False

@@ -13,9 +13,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from fwlab.model.declared import Strict, Value
+from fwlab.model.declared import Strict, Value, together
 from fwlab.model.errors import BadInput
 
 #: Seeds are below this number, which is short enough to copy by hand.
@@ -23,6 +23,11 @@ SEEDS = 1_000_000
 #: A place in lab.yml: names with dots between them; an item of a list by its id, or by its index from 0. `*`
 #: means every item that has what follows.
 Place = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*\.[A-Za-z0-9_-]+$")]
+
+
+def _one_form_in_schema(schema: dict[str, Any]) -> None:
+    together("from", "to")(schema)
+    schema["oneOf"] = [{"required": ["from"]}, {"required": ["one_of"]}]
 
 
 class Drawn(Strict):
@@ -40,6 +45,7 @@ class Drawn(Strict):
                What moves together (traffic, classes, parameters, limits) is named here together
     """
 
+    model_config = ConfigDict(json_schema_extra=_one_form_in_schema)
     of: Literal["class", "play", "student"] = "class"
     low: int | None = Field(default=None, alias="from")
     high: int | None = Field(default=None, alias="to")

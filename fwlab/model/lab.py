@@ -13,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, model_validator
 
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import AnyCheck
-from fwlab.model.declared import Identifier, KernelSeries, Strict, Value
+from fwlab.model.declared import Identifier, KernelSeries, Strict, Value, or_else
 from fwlab.model.declared_traffic import Connections, Traffic, TrafficClass
 from fwlab.model.drawn import Drawn, holders
 from fwlab.model.expectation import DeclaredExpectation, Expectation
@@ -130,6 +130,7 @@ class Predict(Strict):
     start     the question is about the start: only a check of the unchanged start is compared with the prediction
     """
 
+    model_config = ConfigDict(json_schema_extra=or_else({"type": "string"}))
     question: str
     metric: MetricName = MAIN_METRIC
     traffic_class: str = Field(default="", alias="class")

@@ -6,6 +6,7 @@ in a second time changes nothing.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +132,55 @@ def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
     """The name of a file alone means the one in results/LAB; S1 to S5 are no files."""
     alone = isinstance(name, str) and "." in name and "/" not in name
     return f"results/{lab.get('id')}/{name}" if alone else name
+
+
+def schema_as_written(complete: dict[str, Any], checks: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The JSON Schema of a lab.yml as authors write it, from that of a complete one.
+
+    checks  by kind of check, the schema of its fields, where these are not those of the usual kind
+    """
+    schema = deepcopy(complete)
+    parts, properties = schema["$defs"], schema["properties"]
+    for section, name in (("cases", "Case"), ("sweeps", "Sweep")):
+        properties[section]["items"] = _either(
+            {"required": ["series"]}, _series_schema(parts[name]), {"$ref": f"#/$defs/{name}"}
+        )
+    parts["Check"] = _check_schema(parts["Check"])
+    for kind, fields in checks.items():
+        parts["Check"] = _either(
+            {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, _check_schema(fields), parts["Check"]
+        )
+    named = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Check"}]}
+    properties["checks"]["patternProperties"] = dict.fromkeys(properties["checks"]["patternProperties"], named)
+    several = {"type": "array", "items": named}
+    parts["Exercise"]["properties"]["checks"]["items"] = {"anyOf": [*named["anyOf"], several]}
+    return schema
+
+
+def _either(condition: dict[str, Any], then: dict[str, Any], otherwise: dict[str, Any]) -> dict[str, Any]:
+    return {"if": condition, "then": then, "else": otherwise}
+
+
+def _series_schema(one: dict[str, Any]) -> dict[str, Any]:
+    """What cases or sweeps have in common, and what differs; either may lack what the other has."""
+    part = {key: value for key, value in one.items() if key != "required"}
+    return {**part, "properties": {**part["properties"], "series": {"type": "array", "items": part}}}
+
+
+def _check_schema(check: dict[str, Any]) -> dict[str, Any]:
+    """A check may take over from another one, has its bounds in two forms, and its source from the lab."""
+    bound = {"type": "number"}
+    fields = {**check["properties"], "use": {"type": "string"}, "at_least": bound, "at_most": bound}
+    needed = [name for name in check["required"] if name not in ("source", "between")]
+    bounds = [{"required": [name]} for name in BOUNDS]
+    return {
+        **{key: value for key, value in check.items() if key != "required"},
+        "properties": fields,
+        "allOf": [
+            {"not": {"required": ["between"], "anyOf": [one for one in bounds if one["required"] != ["between"]]}},
+            {"anyOf": [{"required": ["use"]}, {"required": needed, "anyOf": bounds}]},
+        ],
+    }
 
 
 _IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `make ranges LAB=LAB`"

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from fwlab.model.declared import one_of
 
 if TYPE_CHECKING:
     from fwlab.model.results import Clock, Measured, TestbedFacts
@@ -190,7 +192,7 @@ def _known(name: str, info: ValidationInfo) -> str:
 
 
 #: The name of a metric in a document. It is checked where the reader gives the registry as context.
-MetricName = Annotated[str, AfterValidator(_known)]
+MetricName = Annotated[str, AfterValidator(_known), Field(json_schema_extra=one_of("metrics"))]
 
 
 def judgeable(names: Sequence[str], metrics: Metrics, where: str) -> None:

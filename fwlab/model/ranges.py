@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from fwlab.model.declared import KernelSeries, Strict
+from fwlab.model.declared import KernelSeries, Strict, exactly_one, or_else
 from fwlab.model.expectation import DeclaredExpectation, Expectation, Range
 from fwlab.model.metric import MetricName
 
@@ -27,6 +27,7 @@ class Median(Strict):
     tolerance  in place of the metric's; likewise `kernel` and `source` in place of the file's
     """
 
+    model_config = ConfigDict(json_schema_extra=or_else({"type": "number", "minimum": 0}))
     median: float = Field(ge=0)
     tolerance: float | None = Field(default=None, ge=0, lt=1)
     kernel: KernelSeries | None = None
@@ -47,6 +48,7 @@ class MetricRanges(Strict):
     medians          by case
     """
 
+    model_config = ConfigDict(json_schema_extra=exactly_one("tolerance", "margin"))
     tolerance: float | None = Field(default=None, ge=0, lt=1)
     margin: float | None = Field(default=None, ge=0, lt=1)
     ratio_tolerance: float | None = Field(default=None, ge=0, lt=1)

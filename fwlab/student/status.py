@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwlab.checkout.project import Project
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.student.hints import hints_of
 from fwlab.student.predictions import read_predictions
-from fwlab.student.progress import NextStep, Progress, in_order, next_step
+from fwlab.student.progress import NextStep, Progress, in_order, next_step, read_progress
 from fwlab.student.workbook import Asked, Question, predictions_of, workbook_of
 
 
@@ -31,6 +32,45 @@ def sources_of(project: Project, lab: Lab) -> Sources:
     """These, of the lab. Raises BadInput for a faulty file."""
     predictions, hints = read_predictions(lab), hints_of(project, lab)
     return Sources(predictions, predictions_of(project, lab), workbook_of(project, lab), hints)
+
+
+def prediction_documents(project: Project, lab: Lab, question: str | None) -> list[dict[str, Any]]:
+    """What `fwlab predict --json` prints: questions of the page and exercises, or the one of this name."""
+    progress, predicted = read_progress(lab), read_predictions(lab)
+    found = []
+    for asked in predictions_of(project, lab):
+        made = progress.predictions.get(asked.id)
+        known = {"predicted": made.value if made else None, "measured": made.measured if made else None}
+        found.append({"id": asked.id, "question": asked.question.strip(), "unit": asked.unit, **known})
+    for exercise in lab.exercises:
+        done = progress.of(exercise.id)
+        first = done.first_measured
+        known = {
+            "predicted": done.predicted if first else predicted.get(exercise.id),
+            "measured": first.measured if first else None,
+        }
+        asks = {"question": exercise.predict.question.strip(), "unit": METRICS[exercise.predict.metric].unit}
+        found.append({"id": exercise.id, **asks, **known})
+    return _of(found, question)
+
+
+def answer_documents(project: Project, lab: Lab, question: str | None) -> list[dict[str, Any]]:
+    """What `fwlab answer --json` prints: questions of the workbook and exercises, or the one of this name."""
+    progress = read_progress(lab)
+    found: list[dict[str, Any]] = []
+    for asked in workbook_of(project, lab):
+        given = progress.answers.get(asked.id)
+        state = {"value": given.value, "right": given.right, "tries": given.tries, "why": given.why} if given else {}
+        none = {"value": None, "right": False, "tries": 0, "why": ""}
+        found.append({"id": asked.id, "question": asked.question.strip(), "unit": asked.unit, **none, **state})
+    found += [{"id": exercise.id, "why": progress.of(exercise.id).why} for exercise in lab.exercises]
+    return _of(found, question)
+
+
+def _of(documents: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
+    """Those of this name; an exercise may be named by its beginning."""
+    there = [one for one in documents if name in (None, one["id"])]
+    return there or [one for one in documents if one["id"].startswith(f"{name}-")]
 
 
 def status_document(lab: Lab, progress: Progress, sources: Sources) -> dict[str, Any]:

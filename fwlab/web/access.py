@@ -13,7 +13,7 @@ import secrets
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,9 +35,14 @@ REFUSED = 1008
 
 @dataclass(frozen=True)
 class Access:
-    """What a request must show. `token`: the secret."""
+    """What a request must show.
+
+    token   the secret
+    origin  scheme, host and port of a forwarder by whose name the page is opened; None if there is none
+    """
 
     token: str
+    origin: str | None = None
 
     @property
     def cookie(self) -> str:
@@ -50,11 +55,13 @@ class Access:
         Somebody else's page can lead a name of its own to this port, but no address. The port is not compared: it
         differs behind `ssh -L` and `docker run -p`.
         """
-        host = headers.get("host", "")
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self.origin is not None and origin in (None, self.origin) and host == urlsplit(self.origin).netloc:
+            return None
         name = re.sub(r":\d+$", "", host).removeprefix("[").removesuffix("]")
         if name != "localhost" and not _is_address(name):
             return "this server is not known by that name: open the address that `fwlab web` printed"
-        if headers.get("origin", f"http://{host}") != f"http://{host}":
+        if origin not in (None, f"http://{host}", self.origin):
             return "a page of another site may not use this one"
         return None
 

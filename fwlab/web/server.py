@@ -35,18 +35,20 @@ def serve(
     *,
     shell: bool = False,
     classroom: Classroom | None = None,
+    origin: str | None = None,
 ) -> None:
     """Serve until a signal ends it. `tell` gets the address to open.
 
     shell      whether the page offers shells
     classroom  a grading that it shows
+    origin     where a forwarder shows the page, such as https://name.example.org
 
     Raises BadInput for an address that is none of this host's, CannotMeasure for a port that is taken.
     """
     listening = _listen(address, port)
     with listening:
         port = listening.getsockname()[1]
-        access = Access(secrets.token_urlsafe(24))
+        access = Access(secrets.token_urlsafe(24), origin)
         jobs = Jobs(project.root)
         terminals = Terminals(project.root) if shell else None
         labs = add_pages(project, jobs, terminals, classroom)
@@ -69,7 +71,7 @@ def serve(
             Guard(outer, access), log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE_S
         )
         shown = "127.0.0.1" if ipaddress.ip_address(address).is_unspecified else address
-        where = f"http://{_in_url(shown)}:{port}/?token={access.token}"
+        where = f"{origin or f'http://{_in_url(shown)}:{port}'}/?token={access.token}"
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
             _Server(config, lambda: tell(where)).run(sockets=[listening])
 

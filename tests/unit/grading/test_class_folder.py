@@ -72,6 +72,25 @@ def test_folders_and_archives_in_one_class(folder: Path, submissions: Submission
     assert submissions.students["bob"].source == "bob.zip"
 
 
+def test_of_a_clone_only_work_is_read(folder: Path, submissions: Submissions, read: Read) -> None:
+    """As the workflow in its repository does. What else lies there, such as a copy of an exercise, costs nothing."""
+    for who in ("lab03-ada", "lab03-bob", "lab03-cid", "lab03-dan"):
+        (folder / who / ".git").mkdir(parents=True)
+        (folder / who / ".git" / "config").write_text("[core]\n\tfsmonitor = touch /tmp/run\n")
+        put(folder / who / "copies")
+    put(folder / "lab03-ada" / "work")
+    put(folder / "lab03-bob" / "work", {"notes.md": "nothing yet"})
+    (folder / "lab03-cid" / "work").symlink_to(folder / "lab03-ada" / "work")
+    put(folder / "eve" / "work")
+    put(folder / "eve" / "copies")
+    found = read()
+    assert found["lab03-ada"] is None
+    assert found["lab03-bob"].startswith("nothing handed in: there is no lab03-bob/ex1-block")
+    assert found["lab03-cid"] is None, "a link is not followed, so this is its copy"
+    assert found["lab03-dan"] is None, "without work/ it is searched like any folder"
+    assert "exercises in several places" in found["eve"], "it is no clone"
+
+
 def test_odd_entries_cost_their_own_student_at_most(folder: Path, submissions: Submissions, read: Read) -> None:
     """One message names all of them; other students are not affected."""
     for name in ("ok", "11+12", "Ada Example", "O'Neil", "reference", "bob", "Zoë", "__MACOSX"):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fwlab.grading.wording import NOT_YET
@@ -22,6 +24,20 @@ def test_a_line_for_each_submission_then_the_marks(grading: FakeGrading) -> None
     assert f"cid/{EXERCISE}: inconclusive: the DUT was not saturated" in lines
     assert (grading.results / "marks.csv").read_text() in done.stdout
     assert f"written: {grading.results / 'marks.csv'} and {grading.results / 'class.html'}" in done.stdout
+
+
+def test_marks_for_a_program(grading: FakeGrading) -> None:
+    grading.hand_in_all(ann="fine", bob="leaks")
+    done = grading.fwlab("grade", LAB, "--submissions", str(grading.folder), "--traffic-seed", "7", "--json")
+    found = json.loads(done.stdout[done.stdout.index("{\n") :])  # behind what the fake machines say
+    assert (done.returncode, found["lab"], found["seed"], found["left"]) == (1, LAB, 7, 0)
+    assert found["written"] == str(grading.results / "marks.csv")
+    outcomes = {one["student"]: (one["exercise"], one["outcome"], one["reason"]) for one in found["works"]}
+    assert outcomes == {"ann": (EXERCISE, "pass", ""), "bob": (EXERCISE, "fail", "Not blocked.")}
+    assert {check["outcome"] for check in found["works"][0]["checks"]} == {"pass"}
+    again = grading.fwlab("verify", str(grading.results), "--json")
+    assert json.loads(again.stdout) == {"judged": 2, "changes": [], "marks": [], "faults": []}
+    assert again.returncode == 0
 
 
 def test_it_goes_on_after_an_interruption(grading: FakeGrading) -> None:

@@ -104,6 +104,16 @@ def test_a_summary_shows_what_a_file_says_and_nothing_of_it_is_markup() -> None:
     assert not [word for word in ("script", "http://x", "no heading", "::error") if word in rest]
 
 
+def test_what_was_not_loaded_is_said_once() -> None:
+    text = "not loaded: nothing handed in"
+    checks = [CheckMark(check=f"c{n}", metric="capacity", outcome="fail", text=text) for n in range(3)]
+    work = WorkMark(student="Ada_11", exercise="ex1", content="x", checks=checks)
+    grading = GRADING.model_copy(update={"works": [work]})
+    (grade, *_) = grade_class(grading, COURSE)
+    assert summary_md(grading, COURSE, grade).count(text) == 1
+    assert json.loads(results_json(grading, COURSE, grade))["tests"][0]["output"] == text
+
+
 def test_gitlab_reads_a_test_for_each_check() -> None:
     suites = ElementTree.fromstring(junit(GRADING))
     cases = {(case.get("classname"), case.get("name")): case for case in suites.iter("testcase")}

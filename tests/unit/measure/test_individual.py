@@ -2,6 +2,7 @@
 """Individual tasks: numbers drawn by a keyed hash, and a lab in which traffic, classes and limits follow them."""
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from fwlab.checkout.project import Project, load_topology
@@ -16,7 +18,7 @@ from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import read_record
-from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
+from fwlab.measure.individual_tasks import FORMAT, draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics.measurement import Nodes
@@ -159,6 +161,24 @@ def test_a_class_is_graded_by_individual_labs(grading: FakeGrading) -> None:
     assert "measured: " in grading.run("-s", "--course", str(course), "--resume").stdout
 
 
+def test_a_class_is_graded_by_a_task_file_as_by_the_secret(grading: FakeGrading) -> None:
+    """In a student's repository there is no secret. Who is not in the file has the page's task."""
+    for who in ("ann", "bob", "cid"):
+        grading.hand_in(who, "rules.iptables", "*raw\nCOMMIT\n")
+    lab, tasks, course = of_page(grading), grading.top / "tasks.yml", grading.top / "course.yml"
+    drawn = {name: draw(SECRET, lab, name) for name in ("ann", "4711")}
+    tasks.write_text(yaml.safe_dump({"format": FORMAT, "tasks": {LAB: drawn}}))
+    course.write_text("students: { bob: '4711' }\n")
+    done = grading.run("-s", "--tasks", str(tasks), "--course", str(course))
+    assert "cid: tasks.yml has no numbers for this name" in done.stderr
+    students = read_record(grading.results).students
+    assert [students[who].individual for who in ("ann", "bob", "cid")] == [drawn["ann"], drawn["4711"], {}]
+    course.write_text(f"secret: {SECRET}\n")
+    assert "has a secret, which draws the tasks" in grading.run("--tasks", str(tasks), "--course", str(course)).stderr
+    tasks.write_text(yaml.safe_dump({"format": FORMAT, "tasks": {LAB: {"ann": {"attacker": 7}}}}))
+    assert "drawn.attacker: 7 is not valid for this task" in grading.run("--tasks", str(tasks)).stderr
+
+
 # ---- commands -------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +206,10 @@ def test_tasks_are_handed_out_and_used(grading: FakeGrading, monkeypatch: pytest
     said = command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--student", "bob")
     assert f"traffic: target: 198.19.0.{9 + numbers['attacker']} (on the page: 198.19.0.9)" in said
     assert command(grading.top, monkeypatch, "task", LAB, EXERCISE) == said
+    found = json.loads(command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--json"))
+    assert (found["student"], found["exercise"]) == ("bob", EXERCISE)
+    drawn = {one["place"]: (one["page"], one["own"]) for one in found["values"]}
+    assert drawn["traffic: target"] == ("198.19.0.9", f"198.19.0.{9 + numbers['attacker']}")
 
 
 def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,15 @@ HOOKS = {hook["id"]: hook for repository in CONFIG["repos"] for hook in reposito
 #: Folders of generated files.
 GENERATED = {".git", ".venv", ".vagrant", ".fwlab", "build", "site", "reports", "__pycache__"}
 #: Hooks for file types of which the project has at least this many files.
-MIN_FILES = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "clang-format": 15, "packer-fmt": 4}
+MIN_FILES = {
+    "ruff": 200,
+    "ruff-format": 200,
+    "shellcheck": 20,
+    "ruby": 4,
+    "clang-format": 15,
+    "packer-fmt": 4,
+    "workflows": 6,
+}
 
 
 @cache

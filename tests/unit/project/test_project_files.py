@@ -13,7 +13,9 @@ from tests import ROOT
 
 CODE = {".py", ".sh", ".rb", ".hcl", ".c", ".h"}
 WITH_LICENCE = {*CODE, ".yml", ".yaml", ".j2", ".toml"}
+# REUSE-IgnoreStart
 LICENCE = "SPDX-License-Identifier: GPL-2.0-or-later"
+# REUSE-IgnoreEnd
 
 #: An absolute path into a developer's working folder. The students' "work/" always follows another path.
 WORKPLACE = re.compile(r"(?<![\w.*>})\]$/~-])/work\b")

@@ -27,6 +27,7 @@ from tests.checkout import LAB_IDS, PROJECT, lab_named
 from tests.unit.cli.test_bundle import GRADED, LAB, SOLUTIONS
 from tests.unit.images.test_boxes import SETTINGS
 from tests.unit.project.test_requirements import normal
+from tools.man_page import FILE
 
 UV = Path(sys.executable).with_name("uv")
 
@@ -99,7 +100,12 @@ def test_the_wheel_has_no_solution(installed: Installed) -> None:
     packed = [Path(name) for name in names if name.startswith(f"{PACKED.relative_to(ROOT)}/")]
     assert len(packed) > 300
     assert not [path for path in packed if set(path.parts) & {*SOLUTIONS, "results", "tests", "instructor.md"}]
-    assert not [name for name in names if name.split("/")[0] not in ("fwlab", f"fwlab-{__version__}.dist-info")]
+    own = ("fwlab", f"fwlab-{__version__}.dist-info", f"fwlab-{__version__}.data")
+    assert not [name for name in names if name.split("/")[0] not in own]
+
+
+def test_it_brings_the_manual_page(installed: Installed) -> None:
+    assert (installed.environment / "share/man/man1/fwlab.1").read_text() == (ROOT / FILE).read_text()
 
 
 def test_offline_commands_work_in_the_folder(installed: Installed, tmp_path: Path) -> None:

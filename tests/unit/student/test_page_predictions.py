@@ -12,7 +12,7 @@ import yaml
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.progress import Prediction, read_progress
 from tests.fakes import student_checkout as checkouts
-from tests.fakes.student_checkout import EX1, LAB, Door, Measuring
+from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
 
 ASKED = {"id": "packet", "question": "How much?", "answer": {"derive": "cost", "case": "raw-drop"}, "unit": "ns"}
 SHARE = {**ASKED, "answer": {"derive": "figure", "case": "raw-drop"}, "metric": "delivered", "class": "attacker"}
@@ -59,6 +59,22 @@ def test_the_answer_is_told_once_it_is_predicted_and_measured(door: Door, checko
     assert f"packet is measured; a prediction comes before that\n  next: fwlab predict {LAB} packet" in complaint
     assert "compares" not in measure(door)[1], "nothing is left to compare"
     assert "predicted 2000 ns; measured 3333 ns\n" in door("predict", LAB)[1]
+
+
+def test_predictions_for_a_program(door: Door, checkout: Path) -> None:
+    asked = {"id": "packet", "question": "How much?", "unit": "ns", "predicted": None, "measured": None}
+    found = json.loads(door("predict", LAB, "--json")[1])
+    assert found[0] == asked
+    assert [one["id"] for one in found[1:]] == [EX1, EX2]
+    assert json.loads(door("predict", LAB, "packet", "3000", "--json")[1]) == [{**asked, "predicted": 3000}]
+    measure(door)
+    [told] = json.loads(door("predict", LAB, "packet", "--json")[1])
+    assert (told["predicted"], round(told["measured"])) == (3000, 3333)
+    code, said, complaint = door("predict", LAB, "packet", "5", "--json")
+    assert (code, said) == (EXIT_USAGE, "")
+    assert "is measured" in complaint
+    [exercise] = json.loads(door("predict", LAB, "ex1", "250k", "--json")[1])
+    assert (exercise["id"], exercise["unit"], exercise["predicted"]) == (EX1, "pps", 250_000)
 
 
 def test_a_prediction_after_the_measurement_is_marked(door: Door, checkout: Path) -> None:

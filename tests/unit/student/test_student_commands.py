@@ -54,6 +54,17 @@ def test_each_hint_comes_when_it_is_asked_for_and_is_counted(door: Door, checkou
     assert "2/2" in door("status", LAB)[1]
 
 
+def test_hints_and_the_solution_for_a_program(door: Door, checkout: Path) -> None:
+    told = {"lab": LAB, "exercise": EX1, "hints": {"1": "Where do you look?"}, "of": 2}
+    assert json.loads(door("hint", LAB, EX1, "--json")[1]) == told
+    assert door("solution", LAB, EX1, "--json")[:2] == (EXIT_USAGE, "")
+    check(door, checkout, DROP)
+    found = json.loads(door("solution", LAB, EX1, "--json")[1])
+    assert found["exercise"] == EX1
+    assert found["files"]["rules.iptables"].startswith("*raw\n")
+    assert {"check": "delivered-attacker", "why": "The host is to be blocked.", "pass": "Blocked."} in found["checks"]
+
+
 def test_all_hints_at_once_and_none(door: Door, checkout: Path) -> None:
     assert door("hint", LAB, EX1, "--all")[1].count("hint ") == 2
     assert read_progress(checkouts.lab(checkout)).of(EX1).hints == 2

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,19 @@ def test_a_question_from_first_to_last(door: Door, checkout: Path) -> None:
     code, said, _ = door("answer", LAB, "q", "9")
     assert (code, said.splitlines()[-1]) == (EXIT_FAIL, "Your answer 3400 is right, and stays.")
     assert "workbook: 1 right\n" in door("status", LAB)[1]
+
+
+def test_answers_for_a_program(door: Door) -> None:
+    [asked, *exercises] = json.loads(door("answer", LAB, "--json")[1])
+    assert asked == {
+        "id": "q", "question": "How much?", "unit": "instructions", "value": None, "right": False, "tries": 0, "why": ""
+    }  # fmt: skip
+    assert exercises[0] == {"id": EX1, "why": ""}
+    door("run", LAB, "raw-drop", "--testbed", "virtual")
+    code, said, _ = door("answer", LAB, "q", "4000", "--json")
+    assert (code, json.loads(said)) == (EXIT_FAIL, [{**asked, "value": 4000, "tries": 1}])
+    code, said, _ = door("answer", LAB, "q", "3400", "--why", "So it is.", "--json")
+    assert (code, json.loads(said)) == (0, [{**asked, "value": 3400, "right": True, "tries": 2, "why": "So it is."}])
 
 
 @pytest.mark.parametrize(

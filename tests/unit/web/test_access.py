@@ -22,7 +22,7 @@ async def _echo(socket: WebSocket) -> None:
     await socket.close()
 
 
-def client(base: str = HERE) -> TestClient:
+def client(base: str = HERE, origin: str | None = None) -> TestClient:
     inner = Starlette(
         routes=[
             Route("/", lambda _: PlainTextResponse("inside"), methods=["GET", "POST"]),
@@ -30,11 +30,11 @@ def client(base: str = HERE) -> TestClient:
             WebSocketRoute("/socket", _echo),
         ]
     )
-    return TestClient(Guard(inner, Access(TOKEN)), base_url=base, follow_redirects=False)
+    return TestClient(Guard(inner, Access(TOKEN, origin)), base_url=base, follow_redirects=False)
 
 
-def inside(base: str = HERE) -> TestClient:
-    found = client(base)
+def inside(base: str = HERE, origin: str | None = None) -> TestClient:
+    found = client(base, origin)
     assert found.get(f"/?token={TOKEN}").status_code == 303
     return found
 
@@ -88,6 +88,22 @@ def test_another_sites_page_is_refused(origin: str) -> None:
     assert inside().post("/", headers={"origin": origin}).status_code == 403
     with pytest.raises(WebSocketDisconnect), inside().websocket_connect("/socket", headers={"origin": origin}):
         pass
+
+
+FORWARDER = "https://x-8080.example.org"
+
+
+@pytest.mark.parametrize("host", ["localhost:8080", "x-8080.example.org"])
+def test_a_forwarder_that_was_named_may_show_the_page(host: str) -> None:
+    visitor = inside(f"http://{host}", FORWARDER)
+    assert visitor.get("/").text == "inside"
+    assert visitor.post("/", headers={"origin": FORWARDER}).text == "inside"
+    with visitor.websocket_connect(f"ws://{host}/socket", headers={"origin": FORWARDER}) as socket:
+        assert socket.receive_text() == "open"
+    for other in ("https://evil.example", "http://x-8080.example.org.evil", "null"):
+        assert visitor.post("/", headers={"origin": other}).status_code == 403
+    assert visitor.get("/", headers={"host": "evil.example"}).status_code == 403
+    assert client(f"http://{host}", FORWARDER).get("/").status_code == 403, "it needs the token, too"
 
 
 def test_its_own_page_may_post_and_open_a_socket() -> None:
