@@ -123,9 +123,13 @@ def in_the_image(podman: list[str], image: str, lab: str, log: Path, emit: Calla
     script = mark
     for words in AFTERWARDS.values():
         script += f"({words}) || {{ code=$?; [ $code = {max(_allowed(words))} ] || exit $code; }}\n{mark}"
-    alone = ("run", "--rm", "--network=none", "--cap-drop=ALL")
+    container = f"fwlab-first-hour-{os.getpid()}"
+    alone = ("run", "--rm", f"--name={container}", "--network=none", "--cap-drop=ALL")
     began = time.time()
-    _run([*podman, *alone, image, "sh", "-c", script.replace("LAB", lab)], log, {}, Path.cwd())
+    try:
+        _run([*podman, *alone, image, "sh", "-c", script.replace("LAB", lab)], log, {}, Path.cwd())
+    finally:  # the container goes on if Ctrl-C ends its client
+        subprocess.run([*podman, "rm", "--force", "--ignore", container], capture_output=True, check=False)
     marks = [float(line[len(MARK) :]) for line in log.read_text().splitlines() if line.startswith(MARK)]
     if len(marks) != len(names) + 1:
         raise CannotMeasure(f"{image}: only {len(marks)} steps started", f"read {log}")

@@ -61,8 +61,12 @@ class Numbers:
         self._page = page
 
     def median(self, case: str) -> float:
-        """In the unit of the case's metric: pps, connections per second, a share, bytes."""
+        """In the unit of the case's metric: pps, connections per second, a share, bytes, seconds."""
         return self._of("")(case)
+
+    def milliseconds(self, case: str) -> float:
+        """Of a load time or an update."""
+        return 1e3 * self.median(case)
 
     def kpps(self, case: str) -> float:
         """Thousand packets per second."""

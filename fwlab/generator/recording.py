@@ -20,6 +20,7 @@ from typing import Self
 
 import numpy as np
 
+from fwlab.model.declared_traffic import Redirection
 from fwlab.traffic.classes import OTHER
 from fwlab.traffic.frames import Frames, cut
 from fwlab.traffic.headers import read_headers, within
@@ -36,6 +37,9 @@ _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
 _FRAGMENT, _IDENTIFICATION = 44, slice(58, 62)
 #: What source NAT replaces, behind an IP header without options: the address, the port, and the checksum behind it.
 _SOURCE, _PORT, _UDP_CHECKSUM, _TCP_CHECKSUM = slice(26, 30), slice(34, 36), slice(40, 42), slice(50, 52)
+#: What destination NAT replaces, and what the bytes of an address count.
+_DESTINATION, _DESTINATION_PORT, _BYTES = slice(30, 34), slice(36, 38), 1 << np.array([24, 16, 8, 0])
+_TARGET = (_DESTINATION, _DESTINATION_PORT)
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
 ICMP, IGMP, TCP, UDP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 17, 58, 0, 4
 #: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
@@ -188,9 +192,10 @@ def _routed(heads: np.ndarray) -> np.ndarray:
 KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
-#: traffic, one with the MAC address of neither end, one that was not routed, one that left by the wrong link, and one
-#: whose source was to be translated and is another; and one that the DUT made.
-NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED, UNTRANSLATED = -1, -2, -3, -4, -5, -6, -7
+#: traffic, one with the MAC address of neither end, one that was not routed, one that left by the wrong link, one whose
+#: source was to be translated and is another, and one whose destination is another than it was to have; and one that
+#: the DUT made.
+NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT, MISROUTED, UNTRANSLATED, MISDIRECTED = -1, -2, -3, -4, -5, -6, -7, -8
 #: The ends of the DUT's links, and that of a frame whose destination is behind neither.
 GENERATOR, SINK, ANY_END = 0, 1, -1
 #: Maximum number of packets that the DUT takes from its ring at a time (NAPI_POLL_WEIGHT). So a full ring has room for
@@ -209,8 +214,63 @@ FOREIGN = MappingProxyType(
         UNROUTED: "sent on without being routed: their TTL is not one less",
         MISROUTED: "sent by the link that does not lead to their destination",
         UNTRANSLATED: "sent with another source than they had to be given",
+        MISDIRECTED: "sent to another destination or port than they had to be",
     }
 )
+
+
+@dataclass(frozen=True)
+class Redirected:
+    """Frames with the destination that a ruleset has to give them.
+
+    keys, routed  numbers of the frames without checksums, sorted; routed: with the TTL that one router leaves
+    classes       the class of each of the keys
+    anywhere      numbers of the frames without their destinations
+    """
+
+    keys: np.ndarray
+    routed: np.ndarray
+    classes: np.ndarray
+    anywhere: np.ndarray
+
+    @classmethod
+    def of(cls, heads: np.ndarray, classes: np.ndarray, given: Redirection) -> Self:
+        """Raises ValueError if frames of different classes are the same then."""
+        sent = _without(redirected(heads, given))
+        keys, first, places = np.unique(frame_keys(sent), return_index=True, return_inverse=True)
+        if (classes[first][places] != classes).any():
+            raise ValueError("frames of different classes differ in nothing that destination NAT leaves")
+        routed = np.unique(frame_keys(_routed(sent), with_ttl=True))
+        return cls(keys, routed, classes[first], np.unique(frame_keys(_without(heads, *_TARGET))))
+
+    def sent(self, heads: np.ndarray) -> np.ndarray:
+        """The number of each frame's class, or UNKNOWN, UNROUTED or MISDIRECTED: int64 array of shape (n,)."""
+        bare = _without(heads)
+        keys = frame_keys(bare)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        found = np.where(self.keys[places] == keys, self.classes[places], UNKNOWN)
+        elsewhere = np.isin(frame_keys(_without(heads, *_TARGET)), self.anywhere)
+        found[(found == UNKNOWN) & elsewhere] = MISDIRECTED
+        found[(found >= NO_CLASS) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
+        return found
+
+
+def redirected(heads: np.ndarray, given: Redirection) -> np.ndarray:
+    """The frames (shape (n, kept)) with their services' endpoints for destinations, if they are UDP or TCP over IPv4.
+
+    Their checksums are those of before.
+    """
+    found, services, endpoints = heads.copy(), IPv4Network(given.services), IPv4Network(given.endpoints)
+    plain = (_kinds(heads) == _IPV4) & (heads[:, _IP] == 0x45) & np.isin(heads[:, _PROTOCOL], (UDP, TCP))
+    address = heads[:, _DESTINATION].astype(np.int64) @ _BYTES
+    plain &= address & int(services.netmask) == int(services.network_address)
+    plain &= heads[:, _DESTINATION_PORT].astype(np.int64) @ _BYTES[2:] == given.port
+    rows = np.flatnonzero(plain)
+    number = (address[rows] - int(services.network_address)) * given.factor % services.num_addresses
+    target = number + int(endpoints.network_address)
+    found[rows, _DESTINATION] = (target[:, None] >> np.array([24, 16, 8, 0])) & 255
+    found[rows, _DESTINATION_PORT] = divmod(given.endpoint_port, 256)
+    return found
 
 
 @dataclass(frozen=True)
@@ -253,11 +313,16 @@ class Translated:
 
 def without_source(heads: np.ndarray) -> np.ndarray:
     """The frames without what source NAT replaces, if they are UDP or TCP over IPv4: uint8 array of the same shape."""
+    return _without(heads, _SOURCE, _PORT)
+
+
+def _without(heads: np.ndarray, *parts: slice) -> np.ndarray:
+    """The frames without these parts and the checksum of UDP or TCP over IPv4: uint8 array of the same shape."""
     found = heads.copy()
     plain = (_kinds(heads) == _IPV4) & (heads[:, _IP] == 0x45)
     for protocol, checksum in ((UDP, _UDP_CHECKSUM), (TCP, _TCP_CHECKSUM)):
         rows = np.flatnonzero(plain & (heads[:, _PROTOCOL] == protocol))
-        for part in (_SOURCE, _PORT, checksum):
+        for part in (*parts, checksum):
             found[rows, part] = 0
     return found
 
@@ -272,11 +337,13 @@ class KnownFrames:
         names: Sequence[str],
         ends: np.ndarray | None = None,
         translated: tuple[IPv4Network, tuple[int, int]] | None = None,
+        redirected: Redirection | None = None,
     ) -> None:
         """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
 
         ends  the end that leads to each frame's destination, as `ends_behind` gives it; not checked without it
         translated  the addresses and ports of which each frame that leaves for the sink has to have its source
+        redirected  the destinations that frames for services have to have there
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
@@ -292,7 +359,11 @@ class KnownFrames:
         self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
         self._packets, first = np.unique(_ip_keys(heads[:, _IP:]), return_index=True)
         self._classes_of_packets = classes[first]
-        self._translated = None if translated is None else Translated.of(heads, classes, *translated)
+        self._translated: Translated | Redirected | None = None
+        if translated is not None:
+            self._translated = Translated.of(heads, classes, *translated)
+        elif redirected is not None:
+            self._translated = Redirected.of(heads, classes, redirected)
 
     def arrived(self, recording: Recording) -> np.ndarray:
         """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""

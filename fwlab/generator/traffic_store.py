@@ -16,7 +16,7 @@ from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.recording import KEPT, MAX_BATCH, KnownFrames, ends_behind
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.model.declared_traffic import Connections, Translation
+from fwlab.model.declared_traffic import Connections, Redirection, Translation
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
@@ -124,9 +124,9 @@ class TrafficStore:
         """The declared TCP connections; None for a traffic with a profile."""
         return self._lab.connections(traffic, self.seed)
 
-    def translated(self, traffic: str) -> Translation | None:
-        """What source NAT has to give this traffic's packets; None if nothing."""
-        return self._lab.traffic[traffic].translated
+    def translated(self, traffic: str) -> Translation | Redirection | None:
+        """What NAT has to give this traffic's packets; None if nothing."""
+        return self._lab.traffic[traffic].translated or self._lab.traffic[traffic].redirected
 
     def path(self, traffic: str) -> Path:
         """The frame table as a file for the replay engine, for as long as the store lasts. Raises as `streams`."""
@@ -165,10 +165,11 @@ class TrafficStore:
         links = self._topology.links
         behind = links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]
         ends, wanted = ends_behind(frames, behind), self.translated(traffic)
-        translated = None if wanted is None else (IPv4Network(wanted.to), wanted.port_range)
+        source = (IPv4Network(wanted.to), wanted.port_range) if isinstance(wanted, Translation) else None
+        target = wanted if isinstance(wanted, Redirection) else None
         for kept in KEPT:
             try:
-                return KnownFrames(frames.matrix(kept), classified, names, ends, translated)
+                return KnownFrames(frames.matrix(kept), classified, names, ends, source, target)
             except ValueError as error:
                 alike = error
         raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike

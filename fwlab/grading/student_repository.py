@@ -87,6 +87,8 @@ def filled_in(project: Project, template: str, words: Mapping[str, str]) -> tupl
     if (image := words.get("IMAGE")) is not None and not _IMAGE.fullmatch(image):
         raise BadInput(f"{printable(image)} is no name of an image", "give one as docker takes it")
     path = project.root / "guides" / template
+    if not path.is_file():
+        raise BadInput(f"{project.root}: not a checkout of the project, which has the templates", "git clone it")
     text = re.sub(r"@([A-Z0-9]+)@", lambda word: words[word[1]], path.read_text(encoding="utf-8"))
     return text.encode(), bool(path.stat().st_mode & 0o100)
 

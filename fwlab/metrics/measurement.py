@@ -199,12 +199,13 @@ class Phase(IntEnum):
     STATES_IN_FLOOD = 80  # empties the table
     TRACKED = 85  # and so does this
     LAST = 90
+    UPDATE = 92  # loads the ruleset again, without its update and with it
     WITHOUT_RULESET = 95  # removes the ruleset
 
     @property
     def max_packets(self) -> int | None:
         """The most packets that a step of this phase plays; None if there is no limit."""
-        return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD, Phase.TRACKED) else None
+        return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD, Phase.TRACKED, Phase.UPDATE) else None
 
 
 @dataclass(frozen=True)

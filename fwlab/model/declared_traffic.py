@@ -255,6 +255,36 @@ class Translation(Strict):
         return self
 
 
+class Redirection(Strict):
+    """What destination NAT gives the packets of a traffic that are for services. All others it must leave alone.
+
+    services   the services' addresses, a prefix
+    port       their port
+    endpoints  a prefix of the same length
+    factor     the n-th address of `services` has the endpoint (factor x n), modulo their number: an odd number, so
+               that each has another one, and not 1, so that no prefix is exchanged for the other
+    endpoint_port  the port of the endpoints
+    """
+
+    services: str
+    port: int = Field(ge=1, le=65535)
+    endpoints: str
+    factor: int = Field(ge=3)
+    endpoint_port: int = Field(ge=1, le=65535)
+
+    @model_validator(mode="after")
+    def _one_endpoint_each(self) -> Redirection:
+        services, endpoints = ipaddress.IPv4Network(self.services), ipaddress.IPv4Network(self.endpoints)
+        whole = ipaddress.IPv4Network("198.19.0.0/16")
+        if not (services.subnet_of(whole) and endpoints.subnet_of(whole)):
+            raise ValueError(f"{services} and {endpoints} must be inside {whole}")
+        if services.prefixlen != endpoints.prefixlen or services.overlaps(endpoints):
+            raise ValueError(f"{services} and {endpoints} must be two prefixes of one length")
+        if self.factor % 2 == 0:
+            raise ValueError(f"the factor {self.factor} is even: services would share endpoints")
+        return self
+
+
 class Traffic(Strict):
     """Either a traffic profile or TCP connections.
 
@@ -264,6 +294,7 @@ class Traffic(Strict):
                  not keep it does not play this traffic
     translated   the source that a ruleset has to give each packet that leaves for the sink. With any other one, it is
                  foreign. Known only where QEMU records what leaves the DUT
+    redirected   the destination that a ruleset has to give packets for services, likewise
     connections  TCP connections
     """
 
@@ -272,6 +303,7 @@ class Traffic(Strict):
     tunables: dict[str, Value] = {}
     in_order: bool = False
     translated: Translation | None = None
+    redirected: Redirection | None = None
     connections: Connections | None = None
     _fixed: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -283,7 +315,10 @@ class Traffic(Strict):
             "in_order belongs": self.in_order,
             "tunables belong": self.tunables,
             "translated belongs": self.translated,
+            "redirected belongs": self.redirected,
         }
+        if self.translated and self.redirected:
+            raise ValueError("a traffic is either translated or redirected")
         if self.connections is not None and (named := [words for words, given in profiles.items() if given]):
             raise ValueError(f"{named[0]} to a profile")
         return self

@@ -12,6 +12,11 @@ Faults = Iterator[tuple[int, str, str]]
 Call = tuple[list[str], str | None] | Callable[[], None]
 
 
+def is_update(name: str) -> bool:
+    """Whether a file of this name changes what the others have loaded, so that it comes last: update.nft."""
+    return name.startswith("update")
+
+
 class Refusal(Exception):
     """A file cannot be loaded, or the DUT lacks something. The user sees the message unchanged."""
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from fwlab.model.registry import IncompleteKind, Registry, discover
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.kind import RulesetKind
+from fwlab.rulesets.kind import RulesetKind, is_update
 
 GROUP = "fwlab.ruleset_kinds"
 
@@ -59,6 +59,6 @@ def suffixes() -> str:
 
 
 def in_loading_order(files: Iterable[RulesetFile]) -> list[RulesetFile]:
-    """Sorted by kind in loading order, then by name."""
+    """Sorted by kind in loading order, then by name; updates last."""
     order = list(KINDS)
-    return sorted(files, key=lambda file: (order.index(file.kind), file.name))
+    return sorted(files, key=lambda file: (is_update(file.name), order.index(file.kind), file.name))

@@ -55,9 +55,11 @@ def trouble(error: FwlabError) -> None:
 
 def editor(text: str, label: str, name: str) -> ui.codemirror:
     """An editor with a label for those who do not see it. Escape, then Tab, leaves it. `name` marks it in tests."""
-    made = ui.codemirror(text).mark(name)
+    # CodeMirror has no mode for rulesets. The shell's has what they share: comments, strings, options and numbers.
+    made = ui.codemirror(text, language="Shell", theme="vscodeLight").mark(name)
     attributes = json.dumps({"aria-label": label, "tabIndex": "0"})
-    there = f"for (const one of Object.entries({attributes})) editor.contentDOM.setAttribute(...one)"
+    dark = f"if (matchMedia('(prefers-color-scheme: dark)').matches) getElement({made.id}).setTheme('vscodeDark')"
+    there = f"{dark}; for (const one of Object.entries({attributes})) editor.contentDOM.setAttribute(...one)"
     ui.run_javascript(f"getElement({made.id}).editorPromise.then(editor => {{ {there} }})")
     return made
 

@@ -17,10 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import find_project
 from fwlab.cli import EXIT_INTERRUPTED
+from fwlab.grading.student_repository import write_repository
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED
 
-from .class_of_five import make
+from .class_of_five import make, rulesets
 from .conftest import LAB, ROOT
 from .interrupted import verdicts
 
@@ -311,3 +314,27 @@ def test_runc_runs_it_from_a_root_that_is_only_read(podman: Podman, tmp_path: Pa
         podman.call("podman", "image", "unmount", podman.image)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert '"verdict": "pass"' in done.stdout
+
+
+def test_a_students_repository_is_graded_as_its_workflow_does(podman: Podman, tmp_path: Path) -> None:
+    """By the script that the workflow calls, as a runner's user."""
+    repository, programs = tmp_path / "lab-ada", tmp_path / "bin"
+    project = find_project(ROOT)
+    write_repository(project, LAB, repository, podman.image)
+    lab = load_lab(project, LAB)
+    (exercise,) = [one for one in lab.exercises if one.id == EXERCISE]
+    for name, text in rulesets(project, lab, exercise, "reference").items():
+        path = repository / "work" / EXERCISE / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    programs.mkdir()
+    (programs / "id").write_text("#!/bin/sh\necho 1001\n")  # whom a runner runs its commands as
+    (programs / "id").chmod(0o755)
+    (repository / "graded").mkdir()
+    os.chown(repository / "graded", 1001, 1001)
+    environment = {**podman.environment, "DOCKER": "podman", "PATH": f"{programs}:{os.environ['PATH']}"}
+    command = ["sh", ".github/grade", "lab-ada", "0123456789abcdef"]
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
+    assert done.returncode == EXIT_FAIL, done.stdout[-2000:] + done.stderr[-3000:]  # the other exercises
+    assert verdicts(repository / "graded" / "marks.csv")[f"lab-ada/{EXERCISE}"] == "pass"
+    assert f"| {EXERCISE}: " in (repository / "graded" / "summary.md").read_text()

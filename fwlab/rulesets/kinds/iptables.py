@@ -8,7 +8,7 @@ from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Se
 from functools import lru_cache, partial
 from typing import ClassVar, NamedTuple
 
-from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind, is_update
 from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, Chain, number, reached, too_many
 from fwlab.rulesets.kinds.lines import asks_for, is_address, longer_than, unquoted
 
@@ -316,7 +316,8 @@ class IptablesNftLoader(Loader):
     """Does not take its tables away: undoing nft flushes them, too.
 
     The tool replaces a table. So a file that says more of one is loaded with --noflush, and without the lines that
-    would empty a chain again: what several files say of a table adds up.
+    would empty a chain again: what several files say of a table adds up. An update is read as it is, also with
+    --noflush: it empties the chains that it declares, as kube-proxy's do.
 
     _chains  by table, the chains of the files that were loaded
     """
@@ -331,6 +332,8 @@ class IptablesNftLoader(Loader):
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
         if each:
             return super().calls(name, text, each=each)
+        if is_update(name):
+            return [([*self.tool, "--noflush"], text)]
         if self._chains.keys().isdisjoint(_TABLE.findall(text)):
             self._declared(text)
             return [([*self.tool], text)]

@@ -201,3 +201,6 @@ def test_without_git_it_says_so(bundle: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "not a git checkout" in done.stderr
     assert not (tmp_path / "out").exists()
+    done = fwlab(bundle, "author", "classroom50", LAB, str(tmp_path / "out"))
+    assert (done.returncode, "not a checkout of the project" in done.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()

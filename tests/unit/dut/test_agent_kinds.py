@@ -127,6 +127,12 @@ def test_files_of_different_tables_replace_nothing() -> None:
     assert call == (["iptables-legacy-restore", "--noflush"], text.replace("*raw\n-N LIST\n", "*raw\n\n"))
 
 
+def test_an_update_empties_the_chains_that_it_declares() -> None:
+    loader, text = KINDS["iptables"].loader(FakeKernel()), "*raw\n:LIST - [0:0]\nCOMMIT\n"
+    loader.calls("rules.iptables", text, each=False)
+    assert loader.calls("update.iptables", text, each=False) == [(["iptables-legacy-restore", "--noflush"], text)]
+
+
 # ---- undoing --------------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from fwlab.generator.pacing import player, wires
 from fwlab.generator.pacing.paced_load import Load, _problems, _unexpected
 from fwlab.generator.recording import (
     ASTRAY,
+    MISDIRECTED,
     MISROUTED,
     NO_CLASS,
     OF_THE_DUT,
@@ -37,6 +38,7 @@ from fwlab.generator.recording import (
     foreign,
     read_recording,
 )
+from fwlab.model.declared_traffic import Redirection
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedTrial
 from tests.fakes.traffic_forms import one_each
@@ -149,6 +151,44 @@ class TestRecording:
             ARP: OF_THE_DUT,
         }
         assert traffic.sent(recorded(*frames), NOBODY, SINK).tolist() == list(frames.values())
+
+    def test_a_frame_for_a_service_is_known_by_the_destination_that_it_must_have(
+        self, recorded: Callable[..., Recording]
+    ) -> None:
+        """All others must keep theirs; what a checksum becomes does not matter."""
+
+        def to(host: int, port: int, net: int = 32) -> bytes:
+            return FRAME[:30] + bytes((198, 19, net, host)) + FRAME[34:36] + port.to_bytes(2, "big") + FRAME[38:]
+
+        def sent(host: int, port: int, net: int) -> bytes:
+            frame = routed(to(host, port, net))
+            return frame[:40] + b"\x77\x77" + frame[42:]
+
+        given = Redirection(
+            services="198.19.32.0/24", port=53, endpoints="198.19.64.0/24", factor=77, endpoint_port=5353
+        )
+        traffic = known(to(7, 53), to(7, 443), classes=(1, 0), redirected=given)
+        endpoint = 77 * 7 % 256
+        frames = {
+            sent(endpoint, 5353, 64): 1,
+            sent(7, 443, 32): 0,
+            sent(endpoint + 1, 5353, 64): MISDIRECTED,
+            sent(endpoint, 53, 64): MISDIRECTED,
+            sent(7, 53, 32): MISDIRECTED,
+            sent(endpoint, 5353, 64)[:-1] + b"\1": UNKNOWN,
+            sent(endpoint, 5353, 64)[:22] + b"\x3e" + sent(endpoint, 5353, 64)[23:]: UNROUTED,
+            ARP: OF_THE_DUT,
+        }
+        assert traffic.sent(recorded(*frames), NOBODY, SINK).tolist() == list(frames.values())
+
+    def test_what_destination_nat_makes_must_tell_the_classes(self) -> None:
+        given = Redirection(
+            services="198.19.32.0/24", port=53, endpoints="198.19.64.0/24", factor=77, endpoint_port=5353
+        )
+        service = FRAME[:30] + bytes((198, 19, 32, 1)) + FRAME[34:36] + b"\0\x35" + FRAME[38:]
+        endpoint = FRAME[:30] + bytes((198, 19, 64, 77)) + FRAME[34:36] + b"\x14\xe9" + FRAME[38:]
+        with pytest.raises(ValueError, match="nothing that destination NAT leaves"):
+            known(service, endpoint, classes=(0, 1), redirected=given)
 
     def test_what_nat_leaves_must_tell_the_classes(self) -> None:
         with pytest.raises(ValueError, match="nothing that source NAT leaves"):

@@ -27,6 +27,7 @@ from fwlab.grading.platforms import (
     summary_md,
 )
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
+from fwlab.grading.wording import csv_text, harmless
 from fwlab.model.errors import BadInput
 
 #: What a tool quotes of a stranger's file.
@@ -121,6 +122,14 @@ def test_gitlab_reads_a_test_for_each_check() -> None:
     assert suites.find("testsuite").attrib == {"name": "lab03-ipset", "tests": "6", "failures": "1", "skipped": "1"}
     assert cases["Ada_11.ex2", "c0"].find("failure").get("message").startswith("=HYPERLINK")
     assert cases["Bob_12.ex2", "c0"].find("skipped") is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r\n=1", " =1", "＝1", "＋1", "－1", "＠A"]
+)
+def test_no_cell_begins_like_a_formula(text: str) -> None:
+    assert no_formula(csv_text(["a"], [[harmless(text)]]))
+    assert harmless("a=1") == "a=1"
 
 
 # ---- Moodle ---------------------------------------------------------------------------------------------------
