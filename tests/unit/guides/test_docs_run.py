@@ -44,8 +44,9 @@ def _own_work(folder: str, names: list[str]) -> list[str]:
 def offline(command: Command) -> bool:
     words = command.words
     everything = words[1:3] == ("traffic", "show") and len(words) == 4  # test_labs plays all traffic of each lab
-    known = words[1] in OFFLINE or words[1:3] == ("author", "new-lab")
-    return Path(words[0]).name == "fwlab" and known and command.tag == "sh" and not everything
+    if Path(words[0]).name != "fwlab" or command.tag != "sh" or everything:
+        return False
+    return words[1] in OFFLINE or words[1:3] == ("author", "new-lab")
 
 
 def copies(command: Command) -> bool:
