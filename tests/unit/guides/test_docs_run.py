@@ -49,21 +49,15 @@ def offline(command: Command) -> bool:
     return words[1] in OFFLINE or words[1:3] == ("author", "new-lab")
 
 
-def copies(command: Command) -> bool:
-    return command.words[0] == "cp" and command.tag == "sh"
-
-
 #: Pages of which at least one command runs without a machine. Only for these the labs are copied.
-WITH_OFFLINE = [page for page in PAGES if any(copies(one) or offline(one) for one in commands(page, ROOT))]
+WITH_OFFLINE = [page for page in PAGES if any(offline(one) for one in commands(page, ROOT))]
 
 
 @pytest.mark.parametrize("page", WITH_OFFLINE, ids=relative)
 def test_offline_commands_run(page: Path, checkout: Path) -> None:
     """In the page's order, because later ones may use what earlier ones made."""
     for command in commands(page, ROOT):
-        if copies(command):
-            subprocess.run(command.words, check=True)
-        elif offline(command):
+        if offline(command):
             result = CliRunner().invoke(app, list(command.words[1:]))
             assert result.exit_code == 0, f"{command}: {result.output}{result.exception}"
             assert result.output, f"{command}: printed nothing"
