@@ -18,7 +18,7 @@ help:
 	@echo 'make test-all               the same with the live tests that take long'
 	@echo 'make bundle LAB=$(LAB)   an archive for students, without solutions: bundles/'
 	@echo 'make wheel                  what `uv tool install` and `pipx install` take, for `fwlab init`: dist/'
-	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
+	@echo 'make guides                 the guides and all labs as one site with search: site/index.html; STUDENTS=1: no answers'
 	@echo 'make release                all that a release publishes: release/, of a clean tree (CONTRIBUTING.md)'
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make boxes EXPORT=folder    also copy them there; IMPORT=folder: take them from there and build nothing'
@@ -129,9 +129,9 @@ wheel: setup
 	@.venv/bin/uv -q build --wheel --no-build-isolation --python .venv/bin/python --out-dir dist
 	@ls dist/*.whl
 
-# The pages as one site, from the disk too: open site/index.html. A broken link or anchor fails.
+# The pages as one site, from the disk too: open site/index.html. A broken link or anchor fails. STUDENTS=1: theirs.
 guides: setup
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
+	@$(if $(STUDENTS),$(TOOLS) students-site site,NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build)
 	@echo 'open site/index.html'
 
 # Of this commit, whose tag is the version. URL=…: where its boxes will be, for Vagrant. IMAGE=…: also this image.

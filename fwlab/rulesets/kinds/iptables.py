@@ -300,9 +300,11 @@ def _met(saved: Iterable[str]) -> int:
 
 
 def _remarks(texts: Mapping[str, str]) -> Iterator[str]:
-    """Tables that several files fill, or that one file fills more than once."""
+    """Tables that several files fill, or that one file fills more than once. An update is meant to."""
     filled: dict[str, list[str]] = {}
     for name, text in texts.items():
+        if is_update(name):
+            continue
         for table, times in Counter(_TABLE.findall(text)).items():
             filled.setdefault(table, []).append(name)
             if times > 1:

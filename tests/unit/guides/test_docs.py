@@ -31,7 +31,7 @@ from tools.pages import all_pages, rendered
 
 LABS = LAB_IDS
 #: Values of the Makefile's variables.
-VARIABLES = {"LAB": LABS, "LINKS": LINKS, "SETS": ("1", "2")}
+VARIABLES = {"LAB": LABS, "LINKS": LINKS, "SETS": ("1", "2"), "STUDENTS": ("1",)}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
 
 #: Common programs of a host. Readers install Wireshark themselves.

@@ -101,6 +101,7 @@ def test_files_that_fill_one_table_are_told(folder: Path, setting: SimpleNamespa
     (folder / "a.iptables").write_text(RULES)
     (folder / "b.iptables").write_text(f"{RULES}*filter\nCOMMIT\n")
     (folder / "c.ip6tables").write_text("*raw\nCOMMIT\n")
+    (folder / "update.iptables").write_text(RULES)  # is meant to
     assert work_spec(setting, exercise, folder).remarks == [
         "a.iptables and b.iptables add up in the table raw, in this order."
     ]
