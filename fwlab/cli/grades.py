@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an instructor does besides grading: `fwlab grades`, `fwlab verify` and `fwlab author`."""
+"""What an instructor does with finished gradings: `fwlab grades` and `fwlab verify`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -10,17 +10,14 @@ import yaml
 from rich.console import Console
 
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project, display_path, find_project, lab_ids, lab_named
+from fwlab.checkout.project import Project, find_project
 from fwlab.cli.options import Json, LabName
 from fwlab.cli.output import instead_of_text, plain
-from fwlab.grading.autograders import write_classroom50, write_gradescope
-from fwlab.grading.class_files import explanations, for_moodle, totals_csv, write_class, write_merged
+from fwlab.grading.class_files import for_moodle, totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, grade_class, read_course, reject_unknown
 from fwlab.grading.platforms import canvas_gradebook
 from fwlab.grading.record import read_record
-from fwlab.grading.student_bundle import write_bundle
-from fwlab.grading.student_repository import write_repository
 from fwlab.grading.verify import Verified, verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
@@ -40,7 +37,7 @@ Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="A new fol
 def merge_command(parts: Several, output: Output, course: CourseFile = None) -> None:
     """Join the parts of a class that were graded on several hosts."""
     project = find_project()
-    record = write_merged(parts, output, _course(project, course, read_record(parts[0]).begun.lab))
+    record = write_merged(parts, output, course_of(project, course, read_record(parts[0]).begun.lab))
     plain(out, f"{len(record.students)} students in {output / 'grades.csv'}")
 
 
@@ -48,7 +45,7 @@ def merge_command(parts: Several, output: Output, course: CourseFile = None) -> 
 def write_command(results: Results, course: CourseFile = None) -> None:
     """Write grades and pages again, for example after a change of course.yml. Nothing is judged again."""
     grading = read_record(results).grading()
-    write_class(grading, _course(find_project(), course, grading.lab), results)
+    write_class(grading, course_of(find_project(), course, grading.lab), results)
     plain(out, f"{len(grading.students)} students in {results / 'grades.csv'}")
 
 
@@ -77,7 +74,7 @@ def moodle_command(
 ) -> None:
     """Fill in Moodle's grading worksheet, and pack a page for each student as feedback files."""
     grading = read_record(results).grading()
-    for note in for_moodle(grading, _course(find_project(), course, grading.lab), worksheet, output):
+    for note in for_moodle(grading, course_of(find_project(), course, grading.lab), worksheet, output):
         plain(out, note)
     plain(out, f"written: {output / 'worksheet.csv'} and {output / 'feedback.zip'}")
 
@@ -92,7 +89,7 @@ def canvas_command(
 ) -> None:
     """Fill in one assignment of Canvas's gradebook, to be imported there."""
     grading = read_record(results).grading()
-    found = _course(find_project(), course, grading.lab)
+    found = course_of(find_project(), course, grading.lab)
     filled = canvas_gradebook(found, grade_class(grading, found), gradebook, assignment)
     for note in filled.notes:
         plain(out, note)
@@ -156,87 +153,10 @@ def roster(path: Path) -> list[str]:
     return found
 
 
-def _course(project: Project, path: Path | None, lab: str) -> Course:
+def course_of(project: Project, path: Path | None, lab: str) -> Course:
+    """What course.yml says of the lab; the default without one. Raises BadInput."""
     if path is None:
         return Course()
     course = read_course(project, path)
     reject_unknown(course, load_lab(project, lab), str(path))
     return course
-
-
-author_app = typer.Typer(
-    help="Pack bundles for students; print what a class wrote into its workbooks.", no_args_is_help=True
-)
-
-
-@author_app.command("bundle")
-def bundle_command(
-    labs: Annotated[
-        list[str] | None, typer.Argument(metavar="[LAB]...", help="Labs of one bundle (default: all).")
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder to write to (default: bundles/).")] = None,
-    repository: Annotated[
-        Path | None,
-        typer.Option("--repo", metavar="DIR", help="Write a template of students' repositories for one lab instead."),
-    ] = None,
-    image: Annotated[
-        str, typer.Option("--image", metavar="NAME", help="With --repo: the image, where students can get it.")
-    ] = "fwlab",
-    tasks: Annotated[
-        Path | None,
-        typer.Option("--tasks", metavar="FILE", help="With --repo: the numbers drawn for each repository."),
-    ] = None,
-) -> None:
-    """Pack what a student needs into one .tar.gz: no references, mistakes, variants, results or instructor's texts."""
-    project = find_project()
-    chosen = [lab_named(project, name) for name in labs or lab_ids(project)]
-    if repository is not None:
-        if len(chosen) != 1:
-            raise BadInput("--repo is for one lab", f"fwlab author bundle {chosen[0]} --repo {repository}")
-        write_repository(project, chosen[0], repository, image, tasks)
-        plain(out, f"written: {repository}; it grades in the image {image}")
-        return
-    path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
-    typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
-
-
-@author_app.command("gradescope")
-def gradescope_command(
-    lab: LabName,
-    boxes: Annotated[str, typer.Option("--boxes", metavar="URL", help="A .tar of what `make boxes EXPORT=` wrote.")],
-    sha256: Annotated[str, typer.Option("--sha256", metavar="SUM", help="The SHA-256 of that archive.")],
-    course: CourseFile = None,
-    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The .zip to write.")] = Path(
-        "autograder.zip"
-    ),
-) -> None:
-    """Pack an autograder for Gradescope: setup.sh, run_autograder, and what a bundle has."""
-    project = find_project()
-    if course is not None:
-        _course(project, course, lab)
-    write_gradescope(project, lab_named(project, lab), output, boxes, sha256, course)
-    plain(out, f"written: {output}")
-
-
-@author_app.command("classroom50")
-def classroom50_command(
-    lab: LabName,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="CLASSROOM/autograders/ASSIGNMENT.")],
-    image: Annotated[
-        str, typer.Option("--image", metavar="NAME", help="The image, where runners can get it.")
-    ] = "fwlab",
-) -> None:
-    """Write an autograder for Classroom 50 into its folder of your classroom50 repository."""
-    project = find_project()
-    write_classroom50(project, lab_named(project, lab), folder, image)
-    plain(out, f"written: {folder / 'autograder.py'} and {folder / 'grade'}")
-
-
-@author_app.command("answers")
-def answers_command(
-    lab: LabName,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder per student, each with what was in work/.")],
-) -> None:
-    """Print what a class wrote, as CSV: answers, whether they agree, predictions of exercises, and reasons."""
-    project = find_project()
-    typer.echo(explanations(project, load_lab(project, lab), folder), nl=False)

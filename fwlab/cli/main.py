@@ -16,11 +16,11 @@ from fwlab import __version__
 from fwlab.checkout.atomic_write import check_writable
 from fwlab.checkout.project import find_project
 from fwlab.cli import EXIT_INTERRUPTED, doctor, student, traffic, tries
-from fwlab.cli.author import new_lab_command, schemas_command
+from fwlab.cli.author import app as author_app
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
-from fwlab.cli.grades import author_app, verify_command
+from fwlab.cli.grades import verify_command
 from fwlab.cli.hold import hold_command
 from fwlab.cli.init import init_command
 from fwlab.cli.list_labs import list_command
@@ -253,8 +253,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify_command,
     "calibrate": calibrate,
 }
-author_app.command("new-lab")(new_lab_command)
-author_app.command("schemas")(schemas_command)
 GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author_app, "machines": machines_app}
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from fwlab.model.declared_traffic import Redirection
+from fwlab.model.declared_traffic import Redirection, Translation
 from fwlab.traffic.classes import OTHER
 from fwlab.traffic.frames import Frames, cut
 from fwlab.traffic.headers import read_headers, within
@@ -237,18 +237,14 @@ class Redirected:
     def of(cls, heads: np.ndarray, classes: np.ndarray, given: Redirection) -> Self:
         """Raises ValueError if frames of different classes are the same then."""
         sent = _without(redirected(heads, given))
-        keys, first, places = np.unique(frame_keys(sent), return_index=True, return_inverse=True)
-        if (classes[first][places] != classes).any():
-            raise ValueError("frames of different classes differ in nothing that destination NAT leaves")
+        keys, of_keys = _told_apart(sent, classes, "destination NAT")
         routed = np.unique(frame_keys(_routed(sent), with_ttl=True))
-        return cls(keys, routed, classes[first], np.unique(frame_keys(_without(heads, *_TARGET))))
+        return cls(keys, routed, of_keys, np.unique(frame_keys(_without(heads, *_TARGET))))
 
     def sent(self, heads: np.ndarray) -> np.ndarray:
         """The number of each frame's class, or UNKNOWN, UNROUTED or MISDIRECTED: int64 array of shape (n,)."""
         bare = _without(heads)
-        keys = frame_keys(bare)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found = np.where(self.keys[places] == keys, self.classes[places], UNKNOWN)
+        found = _looked_up(frame_keys(bare), self.keys, self.classes)
         elsewhere = np.isin(frame_keys(_without(heads, *_TARGET)), self.anywhere)
         found[(found == UNKNOWN) & elsewhere] = MISDIRECTED
         found[(found >= NO_CLASS) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
@@ -288,27 +284,38 @@ class Translated:
     classes: np.ndarray
 
     @classmethod
-    def of(cls, heads: np.ndarray, classes: np.ndarray, to: IPv4Network, ports: tuple[int, int]) -> Self:
+    def of(cls, heads: np.ndarray, classes: np.ndarray, given: Translation) -> Self:
         """Raises ValueError if frames of different classes are the same without their source."""
         bare = without_source(heads)
-        keys, first, places = np.unique(frame_keys(bare), return_index=True, return_inverse=True)
-        if (classes[first][places] != classes).any():
-            raise ValueError("frames of different classes differ in nothing that source NAT leaves")
-        return cls(to, ports, keys, np.unique(frame_keys(_routed(bare), with_ttl=True)), classes[first])
+        keys, of_keys = _told_apart(bare, classes, "source NAT")
+        routed = np.unique(frame_keys(_routed(bare), with_ttl=True))
+        return cls(IPv4Network(given.to), given.port_range, keys, routed, of_keys)
 
     def sent(self, heads: np.ndarray) -> np.ndarray:
         """The number of each frame's class, or UNKNOWN, UNROUTED or UNTRANSLATED: int64 array of shape (n,)."""
         bare = without_source(heads)
-        keys = frame_keys(bare)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        found = np.where(self.keys[places] == keys, self.classes[places], UNKNOWN)
+        found = _looked_up(frame_keys(bare), self.keys, self.classes)
         found[(found != UNKNOWN) & ~np.isin(frame_keys(bare, with_ttl=True), self.routed)] = UNROUTED
-        source = heads[:, _SOURCE].astype(np.int64) @ (1 << np.array([24, 16, 8, 0]))
-        port = heads[:, _PORT].astype(np.int64) @ np.array([256, 1])
+        source = heads[:, _SOURCE].astype(np.int64) @ _BYTES
+        port = heads[:, _PORT].astype(np.int64) @ _BYTES[2:]
         allowed = source & int(self.to.netmask) == int(self.to.network_address)
         allowed &= (port >= self.ports[0]) & (port <= self.ports[1])
         found[(found != UNKNOWN) & ~allowed] = UNTRANSLATED
         return found
+
+
+def _told_apart(heads: np.ndarray, classes: np.ndarray, nat: str) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of frames as `nat` leaves them, sorted, and the class of each. Raises ValueError for two classes."""
+    keys, first, places = np.unique(frame_keys(heads), return_index=True, return_inverse=True)
+    if (classes[first][places] != classes).any():
+        raise ValueError(f"frames of different classes differ in nothing that {nat} leaves")
+    return keys, classes[first]
+
+
+def _looked_up(wanted: np.ndarray, keys: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The class of each of the wanted numbers among the keys, which are sorted; UNKNOWN for one that is not there."""
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, classes[places], UNKNOWN)
 
 
 def without_source(heads: np.ndarray) -> np.ndarray:
@@ -336,14 +343,12 @@ class KnownFrames:
         classes: np.ndarray,
         names: Sequence[str],
         ends: np.ndarray | None = None,
-        translated: tuple[IPv4Network, tuple[int, int]] | None = None,
-        redirected: Redirection | None = None,
+        nat: Translation | Redirection | None = None,
     ) -> None:
         """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
 
         ends  the end that leads to each frame's destination, as `ends_behind` gives it; not checked without it
-        translated  the addresses and ports of which each frame that leaves for the sink has to have its source
-        redirected  the destinations that frames for services have to have there
+        nat   the source or the destination that a frame which leaves for the sink has to have
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
@@ -359,11 +364,11 @@ class KnownFrames:
         self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
         self._packets, first = np.unique(_ip_keys(heads[:, _IP:]), return_index=True)
         self._classes_of_packets = classes[first]
-        self._translated: Translated | Redirected | None = None
-        if translated is not None:
-            self._translated = Translated.of(heads, classes, *translated)
-        elif redirected is not None:
-            self._translated = Redirected.of(heads, classes, redirected)
+        self._behind_nat: Translated | Redirected | None = None
+        if isinstance(nat, Translation):
+            self._behind_nat = Translated.of(heads, classes, nat)
+        elif nat is not None:
+            self._behind_nat = Redirected.of(heads, classes, nat)
 
     def arrived(self, recording: Recording) -> np.ndarray:
         """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""
@@ -402,15 +407,14 @@ class KnownFrames:
 
     def quoted(self, recording: Recording) -> np.ndarray:
         """The number of the class of what each such error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
-        places = np.minimum(np.searchsorted(self._packets, recording.quoted_keys), len(self._packets) - 1)
-        return np.where(self._packets[places] == recording.quoted_keys, self._classes_of_packets[places], UNKNOWN)
+        return _looked_up(recording.quoted_keys, self._packets, self._classes_of_packets)
 
     def sent(self, recording: Recording, mac: str, end: int) -> np.ndarray:
         """The same for frames that the DUT sent to this end, with its MAC address if all is well; or what they are."""
         places, known = self._found(recording)
         found = np.where(known, self._classes[places], UNKNOWN)
-        if self._translated is not None and end == SINK:
-            found = self._translated.sent(recording.heads)
+        if self._behind_nat is not None and end == SINK:
+            found = self._behind_nat.sent(recording.heads)
             found[~recording.sent_to(mac) & (found != UNKNOWN)] = ASTRAY
             found[(found == UNKNOWN) & recording.of_the_dut] = OF_THE_DUT
             return found

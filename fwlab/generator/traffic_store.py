@@ -5,7 +5,7 @@ import contextlib
 import weakref
 from collections import Counter
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +124,8 @@ class TrafficStore:
         """The declared TCP connections; None for a traffic with a profile."""
         return self._lab.connections(traffic, self.seed)
 
-    def translated(self, traffic: str) -> Translation | Redirection | None:
-        """What NAT has to give this traffic's packets; None if nothing."""
+    def nat(self, traffic: str) -> Translation | Redirection | None:
+        """The source or the destination that NAT has to give this traffic's packets; None if nothing."""
         return self._lab.traffic[traffic].translated or self._lab.traffic[traffic].redirected
 
     def path(self, traffic: str) -> Path:
@@ -164,12 +164,10 @@ class TrafficStore:
         frames, classified, names = self.table(traffic).frames, self.classified(traffic), list(self._lab.classes)
         links = self._topology.links
         behind = links[FIRST_LINK].behind["generator"], links[LAST_LINK].behind["sink"]
-        ends, wanted = ends_behind(frames, behind), self.translated(traffic)
-        source = (IPv4Network(wanted.to), wanted.port_range) if isinstance(wanted, Translation) else None
-        target = wanted if isinstance(wanted, Redirection) else None
+        ends, nat = ends_behind(frames, behind), self.nat(traffic)
         for kept in KEPT:
             try:
-                return KnownFrames(frames.matrix(kept), classified, names, ends, source, target)
+                return KnownFrames(frames.matrix(kept), classified, names, ends, nat)
             except ValueError as error:
                 alike = error
         raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike

@@ -5,14 +5,12 @@ Gradescope   https://gradescope-autograders.readthedocs.io/en/latest/specs: a .z
 Classroom 50 https://github.com/foundation50/classroom50/wiki/Advanced-Autograding: a folder with autograder.py
 """
 
-import io
 import re
-import zipfile
 from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
-from fwlab.grading.student_bundle import archive, bundle_files
+from fwlab.grading.student_bundle import archive, bundle_files, zip_archive
 from fwlab.grading.student_repository import filled_in
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
@@ -20,8 +18,6 @@ from fwlab.model.printable import printable
 
 _URL = re.compile(r"(https|file)://[A-Za-z0-9._~/%+:@-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-#: The time of each file in the archive: the same checkout gives the same bytes.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def write_gradescope(
@@ -45,13 +41,7 @@ def write_gradescope(
     files[f"{name}.tar.gz"] = (archive(name, bundle_files(project, [load_lab(project, lab_id)])), 0o644)
     if course is not None:
         files["course.yml"] = (course.read_bytes(), 0o600)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
-        for file, (content, mode) in files.items():
-            info = zipfile.ZipInfo(file, _NO_TIME)
-            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, mode << 16
-            made.writestr(info, content)
-    write_atomically(output, packed.getvalue())
+    write_atomically(output, zip_archive(files))
 
 
 def write_classroom50(project: Project, lab_id: str, folder: Path, image: str) -> None:

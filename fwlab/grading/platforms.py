@@ -19,7 +19,6 @@ import html
 import io
 import json
 import re
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from xml.etree import ElementTree
 
 from fwlab.grading.course import Course, ExerciseGrade, Grade, number
 from fwlab.grading.record import CheckMark, Grading, WorkMark
+from fwlab.grading.student_bundle import zip_archive
 from fwlab.grading.wording import MAX_REASON, NOT_YET, csv_text, expected, explained, harmless, measured
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable, printable_lines
@@ -159,8 +159,6 @@ def summary_md(grading: Grading, course: Course, grade: Grade) -> str:
 
 #: Bytes of such a table, and of a cell in it.
 _LARGEST, _LONGEST = 16 << 20, 1 << 17
-#: The time of each file in an archive: the same grading gives the same bytes.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -277,16 +275,13 @@ def moodle_feedback(grades: Sequence[Grade], pages: Callable[[Grade], str]) -> b
 
     pages  the page of a grade, as HTML
     """
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for grade in grades:
-            name, _, digits = grade.student.id.rpartition("_")
-            if name and digits.isdecimal():
-                plain = name.replace("_", "-")  # Moodle splits at it
-                info = zipfile.ZipInfo(f"{plain}_{digits}_assignfeedback_file/feedback.html", _NO_TIME)
-                info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                archive.writestr(info, pages(grade))
-    return packed.getvalue()
+    files = {}
+    for grade in grades:
+        name, _, digits = grade.student.id.rpartition("_")
+        if name and digits.isdecimal():
+            plain = name.replace("_", "-")  # Moodle splits at it
+            files[f"{plain}_{digits}_assignfeedback_file/feedback.html"] = pages(grade).encode(), 0o644
+    return zip_archive(files)
 
 
 #: What Canvas writes before the columns of assignments, and looks for.

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import zipfile
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -132,6 +133,17 @@ def archive(folder: str, files: Mapping[str, tuple[bytes, bool]]) -> bytes:
             entry.size, entry.mode = len(content), 0o755 if program else 0o644
             tar.addfile(entry, io.BytesIO(content))
     return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def zip_archive(files: Mapping[str, tuple[bytes, int]]) -> bytes:
+    """A .zip of these files, each with its mode. Its bytes depend on nothing else, as those of `archive`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, (content, mode) in files.items():
+            info = zipfile.ZipInfo(name)  # of 1980
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+            made.writestr(info, content)
+    return packed.getvalue()
 
 
 def _rendered(template: Path, labs: list[Lab]) -> str:

@@ -125,7 +125,7 @@ def counted(
     """
     if nodes.recording is not None:
         return _deliver_recorded(nodes, spec, plays, then)
-    if nodes.store.translated(spec.traffic_name) is not None:
+    if nodes.store.nat(spec.traffic_name) is not None:
         raise CannotMeasure(
             "translated packets are known only on socket links, where QEMU records them", "unset FWLAB_LINK"
         )

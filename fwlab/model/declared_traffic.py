@@ -20,6 +20,9 @@ from pydantic import (
 
 from fwlab.model.declared import Strict, Value, exactly_one, together
 
+#: Where test traffic comes from and where it goes: the halves of RFC 2544's network for benchmarks.
+OF_CLIENTS, OF_SERVERS = ipaddress.IPv4Network("198.18.0.0/16"), ipaddress.IPv4Network("198.19.0.0/16")
+
 
 def _text_only(value: object) -> object:
     """Refuse numbers and booleans, which the ipaddress module would take for 0.0.0.1."""
@@ -218,7 +221,7 @@ class Connections(Strict):
     @field_validator("clients", "servers")
     @classmethod
     def _inside(cls, value: str, info: ValidationInfo) -> str:
-        whole = ipaddress.IPv4Network("198.18.0.0/16" if info.field_name == "clients" else "198.19.0.0/16")
+        whole = OF_CLIENTS if info.field_name == "clients" else OF_SERVERS
         if not ipaddress.IPv4Network(value).subnet_of(whole):
             raise ValueError(f"{value} is not inside {whole}")
         return value
@@ -237,8 +240,9 @@ class Translation(Strict):
     @field_validator("to")
     @classmethod
     def _of_test_traffic(cls, value: str) -> str:
-        if not ipaddress.IPv4Network(value).subnet_of(ipaddress.IPv4Network("198.18.0.0/15")):
-            raise ValueError(f"{value} is not inside 198.18.0.0/15")
+        whole = OF_CLIENTS.supernet()
+        if not ipaddress.IPv4Network(value).subnet_of(whole):
+            raise ValueError(f"{value} is not inside {whole}")
         return value
 
     @property
@@ -275,9 +279,8 @@ class Redirection(Strict):
     @model_validator(mode="after")
     def _one_endpoint_each(self) -> Redirection:
         services, endpoints = ipaddress.IPv4Network(self.services), ipaddress.IPv4Network(self.endpoints)
-        whole = ipaddress.IPv4Network("198.19.0.0/16")
-        if not (services.subnet_of(whole) and endpoints.subnet_of(whole)):
-            raise ValueError(f"{services} and {endpoints} must be inside {whole}")
+        if not (services.subnet_of(OF_SERVERS) and endpoints.subnet_of(OF_SERVERS)):
+            raise ValueError(f"{services} and {endpoints} must be inside {OF_SERVERS}")
         if services.prefixlen != endpoints.prefixlen or services.overlaps(endpoints):
             raise ValueError(f"{services} and {endpoints} must be two prefixes of one length")
         if self.factor % 2 == 0:

@@ -42,11 +42,14 @@ class Curve:
 
 
 def panels(lines: Iterable[Curve]) -> list[list[Curve]]:
-    """The curves grouped by plot: all logarithmic ones together, linear ones by parameter."""
+    """The curves grouped by plot: all logarithmic ones together, linear ones by parameter.
+
+    A group without two points of one curve is left out: the table says the same.
+    """
     found: dict[str | None, list[Curve]] = {}
     for line in lines:
         found.setdefault(line.parameter if line.linear else None, []).append(line)
-    return list(found.values())
+    return [group for group in found.values() if any(len(line.points) > 1 for line in group)]
 
 
 def curves(lab: Lab, rows: Sequence[Row], bases: Baselines, metric: str) -> tuple[Curve, ...]:

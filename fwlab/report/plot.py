@@ -51,16 +51,12 @@ STYLE: dict[str, Any] = {
 
 
 def plots(model: ReportModel, metric: Metric) -> list[str]:
-    """The metric over the parameters of the sweeps, as <svg> elements; empty if no sweep measured it.
-
-    Without a sweep of two values there is no curve, and the table says the same.
-    """
+    """The metric over the parameters of the sweeps, as <svg> elements; empty if no sweep measured it."""
     style: Any = {**STYLE, "svg.hashsalt": metric.name}
     with matplotlib.rc_context(style):
         return [
             svg_element(drawing(model, metric, lines), f"{metric.name}-{index}", metric.display.heading)
             for index, lines in enumerate(panels(model.curves.get(metric.name, ())))
-            if any(len(line.points) > 1 for line in lines)
         ]
 
 

@@ -17,7 +17,7 @@ from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import CpuSettings, Measured, Run
 from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
-from fwlab.report.curves import position, published_positions
+from fwlab.report.curves import panels, position, published_positions
 from fwlab.report.flame import flame
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
@@ -63,13 +63,12 @@ def page(model: ReportModel) -> str:
 
 def _drawings(model: ReportModel) -> list[tuple[Markup, str]]:
     """The curves as <svg> elements, each with its caption."""
-    drawn = [name for name, lines in model.curves.items() if any(len(line.points) > 1 for line in lines)]
+    drawn = [METRICS[name] for name, lines in model.curves.items() if panels(lines)]
     if not drawn:
         return []  # without importing matplotlib, which takes seconds on a slow host
     from fwlab.report.plot import plots
 
-    metrics = [METRICS[name] for name in drawn]
-    return [(trusted(svg), metric.display.caption) for metric in metrics for svg in plots(model, metric)]
+    return [(trusted(svg), metric.display.caption) for metric in drawn for svg in plots(model, metric)]
 
 
 RENDERER = Renderer("html", "report.html", page)

@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from ipaddress import IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +37,7 @@ from fwlab.generator.recording import (
     foreign,
     read_recording,
 )
-from fwlab.model.declared_traffic import Redirection
+from fwlab.model.declared_traffic import Redirection, Translation
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedTrial
 from tests.fakes.traffic_forms import one_each
@@ -138,7 +137,7 @@ class TestRecording:
             return sent[:26] + address + sent[30:34] + port.to_bytes(2, "big") + sent[36:40] + b"\x77\x77" + sent[42:]
 
         other, pool = FRAME[:-1] + b"\0", b"\xc6\x12\x60"  # 198.18.96.x
-        traffic = known(FRAME, other, classes=(1, 0), translated=(IPv4Network("198.18.96.0/30"), (60_000, 60_999)))
+        traffic = known(FRAME, other, classes=(1, 0), nat=Translation(to="198.18.96.0/30", ports="60000-60999"))
         frames = {
             translated(pool + b"\3", 60_999): 1,
             translated(pool + b"\0", 60_000, other): 0,
@@ -167,7 +166,7 @@ class TestRecording:
         given = Redirection(
             services="198.19.32.0/24", port=53, endpoints="198.19.64.0/24", factor=77, endpoint_port=5353
         )
-        traffic = known(to(7, 53), to(7, 443), classes=(1, 0), redirected=given)
+        traffic = known(to(7, 53), to(7, 443), classes=(1, 0), nat=given)
         endpoint = 77 * 7 % 256
         frames = {
             sent(endpoint, 5353, 64): 1,
@@ -188,7 +187,7 @@ class TestRecording:
         service = FRAME[:30] + bytes((198, 19, 32, 1)) + FRAME[34:36] + b"\0\x35" + FRAME[38:]
         endpoint = FRAME[:30] + bytes((198, 19, 64, 77)) + FRAME[34:36] + b"\x14\xe9" + FRAME[38:]
         with pytest.raises(ValueError, match="nothing that destination NAT leaves"):
-            known(service, endpoint, classes=(0, 1), redirected=given)
+            known(service, endpoint, classes=(0, 1), nat=given)
 
     def test_what_nat_leaves_must_tell_the_classes(self) -> None:
         with pytest.raises(ValueError, match="nothing that source NAT leaves"):
@@ -196,7 +195,7 @@ class TestRecording:
                 FRAME,
                 FRAME[:26] + b"\x09" + FRAME[27:],
                 classes=(0, 1),
-                translated=(IPv4Network("198.18.96.0/30"), (1, 2)),
+                nat=Translation(to="198.18.96.0/30", ports="1-2"),
             )
 
     def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(

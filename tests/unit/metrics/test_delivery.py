@@ -56,7 +56,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     monkeypatch.setattr(delivery, "real_rate", lambda nodes: 40_000.0)
     for module in (delivery, plays):
         monkeypatch.setattr(module, "SETTLED_S", 0)
-    tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent}, translated=lambda traffic: None)
+    tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent}, nat=lambda traffic: None)
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
     return delivery.deliver(MeasuringSession(nodes), task, attempt())

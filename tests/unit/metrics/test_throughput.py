@@ -84,7 +84,7 @@ class Lab:
     def flows(self, _traffic: str) -> dict[str, list[object]]:
         return {}
 
-    def translated(self, _traffic: str) -> None:
+    def nat(self, _traffic: str) -> None:
         return None
 
     def offered(self, _traffic: str, sent: int) -> dict[str, int]:
